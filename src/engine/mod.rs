@@ -1,0 +1,3 @@
+//! The only place where disk, salsa and store meet.
+
+pub mod gate;

@@ -1,0 +1,2 @@
+//! Python: `.py` and `.pyi`.
+pub struct Python;

@@ -1,0 +1,1 @@
+//! From items to bytes: the byte budget, JSON, and text for people. Prints nothing itself.

@@ -1,0 +1,65 @@
+//! What a generation is made from: the values that a sync hands to the writer.
+
+use std::sync::Arc;
+
+use crate::model::{ContentHash, FileEdges, FileFacts, Fingerprint};
+use crate::workspace::Entry;
+
+/// Who a generation is. Goes into its `meta` table and into every answer's envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub fingerprint: Fingerprint,
+    /// Digest of all that the fingerprint covers except `dirty`, which follows from the rest; a check compares this.
+    pub state: ContentHash,
+    pub scope_id: String,
+    pub binding_id: String,
+    /// Commit id in hex; `None` when unborn or without Git.
+    pub commit: Option<String>,
+    pub head_tree: Option<String>,
+    pub branch: Option<String>,
+    pub object_format: String,
+    /// Whether the worktree is under Git.
+    pub git: bool,
+    pub dirty: bool,
+}
+
+/// Where the bytes of a file stand in the packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectRef {
+    pub pack: u64,
+    pub offset: u64,
+    pub length: u64,
+}
+
+/// One file of the manifest with all that is known of it.
+#[derive(Clone, Debug)]
+pub struct ContentFile {
+    pub entry: Entry,
+    /// Where its source stands; `None` for omitted entries.
+    pub object: Option<ObjectRef>,
+    /// Git blob id of the bytes (raw bytes of the digest), kept so that it is computed once a content; `None` without Git.
+    pub blob: Option<Vec<u8>>,
+    /// Name of the registered language; `None` for text.
+    pub language: Option<&'static str>,
+    /// The module's name for people (`django.db.models.query`).
+    pub module: Option<Arc<str>>,
+    pub test: bool,
+    pub deprioritized: bool,
+    /// `None` for omitted entries and failed files; text files have facts with headings alone.
+    pub facts: Option<Arc<FileFacts>>,
+    /// Why parsing failed (`parse_timeout` …).
+    pub failure: Option<&'static str>,
+    pub edges: Option<Arc<FileEdges>>,
+}
+
+/// Everything a generation holds.
+#[derive(Clone, Debug)]
+pub struct Content {
+    pub identity: Identity,
+    /// The whole manifest, sorted by path.
+    pub files: Vec<ContentFile>,
+    /// Known gaps of the languages present, for `limitations`, sorted.
+    pub limitations: Vec<&'static str>,
+    /// Paths that the path rules cannot represent, escaped, sorted.
+    pub unrepresentable: Vec<String>,
+}
