@@ -1,1 +1,666 @@
 //! Configuration: a file, the environment and flags become one [`Config`], which is passed on and never global.
+//!
+//! Must not know Git, SQLite or any command. Invariant: a [`Scope`] handed out has a canonical root that exists, is not below the top of
+//! a worktree, and does not hold the cache.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::model::{Canonical, ContentHash, PathPrefix};
+
+/// Everything a command is told before it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where generations, sources and facts are kept; absolute.
+    pub cache_dir: PathBuf,
+    /// Whether questions are answered at all; false refuses with `code_disabled`.
+    pub enabled: bool,
+    pub limits: Limits,
+    /// Scopes by name, their roots as written.
+    scopes: BTreeMap<String, ScopeFile>,
+}
+
+/// Bounds on what one scope, one build and one query may use (contract §4).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    pub max_files: u64,
+    pub max_file_bytes: u64,
+    pub max_source_bytes: u64,
+    pub max_cache_bytes: u64,
+    pub worker_memory_bytes: u64,
+    pub build_seconds: u64,
+    pub parse_seconds: u64,
+    pub query_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_files: 20_000,
+            max_file_bytes: 2 << 20,
+            max_source_bytes: 512 << 20,
+            max_cache_bytes: 2 << 30,
+            worker_memory_bytes: 1 << 30,
+            build_seconds: 600,
+            parse_seconds: 5,
+            query_seconds: 5,
+        }
+    }
+}
+
+impl Limits {
+    pub fn build(&self) -> Duration {
+        Duration::from_secs(self.build_seconds)
+    }
+
+    pub fn parse(&self) -> Duration {
+        Duration::from_secs(self.parse_seconds)
+    }
+
+    pub fn query(&self) -> Duration {
+        Duration::from_secs(self.query_seconds)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        for (name, value) in [
+            ("max_files", self.max_files),
+            ("max_file_bytes", self.max_file_bytes),
+            ("max_source_bytes", self.max_source_bytes),
+            ("max_cache_bytes", self.max_cache_bytes),
+            ("worker_memory_bytes", self.worker_memory_bytes),
+            ("build_seconds", self.build_seconds),
+            ("parse_seconds", self.parse_seconds),
+            ("query_seconds", self.query_seconds),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::Invalid {
+                    key: format!("limits.{name}"),
+                    problem: "must be greater than zero".to_owned(),
+                });
+            }
+        }
+        if self.max_file_bytes > u64::from(u32::MAX) / 2 {
+            return Err(ConfigError::Invalid {
+                key: "limits.max_file_bytes".to_owned(),
+                problem: "must be below 2 GiB".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What happens to a question when the worktree differs from the generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnStale {
+    /// Answer with `code_changed`.
+    Refuse,
+    /// Sync first, then answer.
+    Sync,
+}
+
+/// A named binding of one worktree and a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    pub id: String,
+    /// Canonical path of the top of a worktree, or of a folder without Git.
+    pub root: PathBuf,
+    /// Directories that Python imports start from, nearest first; `None` when the scope names none.
+    pub source_roots: Option<Vec<String>>,
+    pub include_untracked: bool,
+    pub exclude: Vec<String>,
+    pub deprioritize: Vec<String>,
+    pub on_stale: OnStale,
+    /// Whether no configuration file names this scope.
+    pub implicit: bool,
+}
+
+impl Scope {
+    /// Returns the opaque identity of the binding: the scope's name and its canonical root. Two worktrees of one repository are two
+    /// bindings; what the scope leaves out is not part of it, but of the fingerprint.
+    pub fn binding_id(&self) -> String {
+        let mut record = Canonical::new("binding");
+        record.field(self.id.as_bytes());
+        record.field(self.root.as_os_str().as_encoded_bytes());
+        ContentHash(record.finish()).hex()
+    }
+}
+
+/// What the process was started with, taken once so that tests need no global state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    pub current_dir: PathBuf,
+    pub home: Option<PathBuf>,
+    pub xdg_cache_home: Option<PathBuf>,
+    /// `SEXTANT_CONFIG`.
+    pub config: Option<PathBuf>,
+}
+
+impl Environment {
+    /// Reads the environment of this process.
+    ///
+    /// # Errors
+    /// When the current directory does not exist any more.
+    pub fn of_process() -> Result<Self, ConfigError> {
+        let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Ok(Self {
+            current_dir: std::env::current_dir().map_err(|source| ConfigError::Root { name: ".".to_owned(), source })?,
+            home: path("HOME"),
+            xdg_cache_home: path("XDG_CACHE_HOME").filter(|path| path.is_absolute()),
+            config: path("SEXTANT_CONFIG"),
+        })
+    }
+}
+
+/// Which scope a command asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// `--root`.
+    pub root: Option<PathBuf>,
+    /// `--scope`.
+    pub scope: Option<String>,
+}
+
+/// Why there is no configuration or no scope.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the configuration file {name} cannot be read")]
+    Read {
+        name: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the configuration file {name} is not valid: {problem}")]
+    Syntax { name: String, problem: String },
+    #[error("`{key}` {problem}")]
+    Invalid { key: String, problem: String },
+    #[error("there is no cache directory: set `cache_dir` in a configuration file, XDG_CACHE_HOME or HOME")]
+    NoCacheDirectory,
+    /// `code_repository_unconfigured`.
+    #[error("no scope is named `{name}`{known}", known = known_scopes(.known))]
+    UnknownScope { name: String, known: Vec<String> },
+    /// `code_repository_unconfigured`.
+    #[error("the configuration names several scopes; choose one with --scope{known}", known = known_scopes(.known))]
+    ScopeNeeded { known: Vec<String> },
+    #[error("`--root` is not the root of scope `{name}`; give one of the two")]
+    RootAndScope { name: String },
+    /// `repository_unavailable`.
+    #[error("the root {name} cannot be used")]
+    Root {
+        name: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// `repository_unavailable`.
+    #[error("the root {name} is not a directory")]
+    RootNotADirectory { name: String },
+    /// `repository_root_required`.
+    #[error("the root {name} is below the top of its worktree; name the top instead")]
+    RootBelowTop { name: String },
+    /// `repository_root_required`.
+    #[error("the home directory and `/` are never indexed unasked; go into a project or name one with --root")]
+    RootTooBroad,
+    /// `code_cache_inside_repository`.
+    #[error("the cache would lie inside the indexed tree; set `cache_dir` to a directory outside it")]
+    CacheInsideRepository,
+}
+
+fn known_scopes(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!(" (configured: {})", known.join(", ")) }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    cache_dir: Option<PathBuf>,
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default)]
+    scopes: BTreeMap<String, ScopeFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScopeFile {
+    root: PathBuf,
+    source_roots: Option<Vec<String>>,
+    #[serde(default)]
+    include_untracked: bool,
+    #[serde(default)]
+    exclude: Vec<String>,
+    #[serde(default)]
+    deprioritize: Vec<String>,
+    #[serde(default = "refuse")]
+    on_stale: OnStale,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn refuse() -> OnStale {
+    OnStale::Refuse
+}
+
+impl Config {
+    /// Reads the configuration: `file` (`--config`), else the one that `SEXTANT_CONFIG` names, else the defaults. No file of a repository
+    /// is ever taken for one.
+    ///
+    /// # Errors
+    /// When the file cannot be read, has an unknown key or a value of the wrong type or range, or when no cache directory is known.
+    pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
+        match file.or(environment.config.as_deref()) {
+            None => {
+                let cache_dir = default_cache_dir(environment)?;
+                Ok(Self { cache_dir, enabled: true, limits: Limits::default(), scopes: BTreeMap::new() })
+            }
+            Some(path) => {
+                let name = display_name(path);
+                let text = std::fs::read_to_string(environment.current_dir.join(path))
+                    .map_err(|source| ConfigError::Read { name: name.clone(), source })?;
+                Self::parse(&text, &name, environment)
+            }
+        }
+    }
+
+    /// Parses the text of a configuration file; `name` stands for it in messages.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn parse(text: &str, name: &str, environment: &Environment) -> Result<Self, ConfigError> {
+        let file: ConfigFile = toml::from_str(text).map_err(|error| ConfigError::Syntax {
+            name: name.to_owned(),
+            // The error of `toml` shows line, column and the offending text, and for an unknown key the known ones.
+            problem: error.to_string().trim_end().to_owned(),
+        })?;
+        file.limits.check()?;
+        let cache_dir = match file.cache_dir {
+            Some(path) if path.is_absolute() => path,
+            Some(_) => {
+                return Err(ConfigError::Invalid { key: "cache_dir".to_owned(), problem: "must be an absolute path".to_owned() });
+            }
+            None => default_cache_dir(environment)?,
+        };
+        for (id, scope) in &file.scopes {
+            scope.check(id)?;
+        }
+        Ok(Self { cache_dir, enabled: file.enabled, limits: file.limits, scopes: file.scopes })
+    }
+
+    /// Returns the names of the configured scopes, sorted.
+    pub fn scope_names(&self) -> Vec<String> {
+        self.scopes.keys().cloned().collect()
+    }
+
+    /// Chooses the scope of a command: the named one; the one whose root `--root` or the current directory is in; the only one; or,
+    /// without configured scopes or with a `--root` of none, an implicit one of the worktree there.
+    ///
+    /// # Errors
+    /// When the scope is unknown or has to be chosen, or its root cannot be used.
+    pub fn scope(&self, selection: &Selection, environment: &Environment) -> Result<Scope, ConfigError> {
+        let asked = selection.root.as_ref().map(|root| canonical_root(&environment.current_dir.join(root))).transpose()?;
+        if let Some(name) = &selection.scope {
+            let Some(file) = self.scopes.get(name) else {
+                return Err(ConfigError::UnknownScope { name: name.clone(), known: self.scope_names() });
+            };
+            let scope = self.configured(name, file)?;
+            if asked.is_some_and(|root| root != scope.root) {
+                return Err(ConfigError::RootAndScope { name: name.clone() });
+            }
+            return Ok(scope);
+        }
+        let place = match &asked {
+            Some(root) => root.clone(),
+            None => canonical_root(&environment.current_dir)?,
+        };
+        let mut holding: Vec<(usize, &String, &ScopeFile)> = Vec::new();
+        for (name, file) in &self.scopes {
+            // A scope whose root is gone cannot be meant by a place that exists.
+            let Ok(root) = canonical_root(&file.root) else { continue };
+            if place == root || (asked.is_none() && place.starts_with(&root)) {
+                holding.push((root.components().count(), name, file));
+            }
+        }
+        holding.sort_by_key(|(depth, _, _)| std::cmp::Reverse(*depth));
+        match holding.as_slice() {
+            [(_, name, file)] => return self.configured(name, file),
+            [(first, name, file), (second, ..), ..] if first > second => return self.configured(name, file),
+            [_, ..] => {
+                let known = holding.iter().map(|(_, name, _)| (*name).clone()).collect();
+                return Err(ConfigError::ScopeNeeded { known });
+            }
+            [] => {}
+        }
+        if asked.is_none() && !self.scopes.is_empty() {
+            let mut scopes = self.scopes.iter();
+            return match (scopes.next(), scopes.next()) {
+                (Some((name, file)), None) => self.configured(name, file),
+                _ => Err(ConfigError::ScopeNeeded { known: self.scope_names() }),
+            };
+        }
+        self.implicit(&place, asked.is_some(), environment)
+    }
+
+    fn configured(&self, name: &str, file: &ScopeFile) -> Result<Scope, ConfigError> {
+        let root = canonical_root(&file.root)?;
+        require_top(&root)?;
+        self.check_cache(&root)?;
+        Ok(Scope {
+            id: name.to_owned(),
+            root,
+            source_roots: file.source_roots.clone(),
+            include_untracked: file.include_untracked,
+            exclude: file.exclude.clone(),
+            deprioritize: file.deprioritize.clone(),
+            on_stale: file.on_stale,
+            implicit: false,
+        })
+    }
+
+    fn implicit(&self, place: &Path, explicit: bool, environment: &Environment) -> Result<Scope, ConfigError> {
+        let root = if explicit {
+            require_top(place)?;
+            place.to_owned()
+        } else {
+            worktree_top(place).unwrap_or_else(|| place.to_owned())
+        };
+        let home = environment.home.as_ref().and_then(|home| home.canonicalize().ok());
+        let broad = root.parent().is_none() || home.as_ref() == Some(&root);
+        if broad && !(explicit && has_git(&root)) {
+            return Err(ConfigError::RootTooBroad);
+        }
+        self.check_cache(&root)?;
+        let digest = ContentHash::of(root.as_os_str().as_encoded_bytes()).hex();
+        Ok(Scope {
+            id: format!("wt-{}", &digest[..12]),
+            root,
+            source_roots: None,
+            include_untracked: true,
+            exclude: Vec::new(),
+            deprioritize: Vec::new(),
+            on_stale: OnStale::Sync,
+            implicit: true,
+        })
+    }
+
+    fn check_cache(&self, root: &Path) -> Result<(), ConfigError> {
+        if canonical_future(&self.cache_dir).starts_with(root) { Err(ConfigError::CacheInsideRepository) } else { Ok(()) }
+    }
+}
+
+impl ScopeFile {
+    fn check(&self, id: &str) -> Result<(), ConfigError> {
+        let invalid = |key: &str, problem: String| ConfigError::Invalid { key: format!("scopes.{id}.{key}"), problem };
+        let name_is_plain = !id.is_empty()
+            && id.len() <= 64
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        if !name_is_plain {
+            return Err(ConfigError::Invalid {
+                key: format!("scopes.{id}"),
+                problem: "is no scope name: use 1 to 64 letters, digits, `-`, `_` and `.`".to_owned(),
+            });
+        }
+        if !self.root.is_absolute() {
+            return Err(invalid("root", "must be an absolute path".to_owned()));
+        }
+        for source_root in self.source_roots.iter().flatten() {
+            if source_root != "."
+                && let Err(error) = PathPrefix::parse(source_root)
+            {
+                return Err(invalid("source_roots", format!("holds `{source_root}`, which cannot be used: {error}")));
+            }
+        }
+        for (key, globs) in [("exclude", &self.exclude), ("deprioritize", &self.deprioritize)] {
+            for glob in globs {
+                if let Err(error) = globset::Glob::new(glob) {
+                    return Err(invalid(key, format!("holds a pattern that cannot be used: {error}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the nearest directory at or above `place` that is the top of a Git worktree.
+pub fn worktree_top(place: &Path) -> Option<PathBuf> {
+    place.ancestors().find(|directory| has_git(directory)).map(Path::to_owned)
+}
+
+/// Returns whether a directory is the top of a worktree: it holds a `.git` file, or a `.git` directory that is a repository. Git, too,
+/// passes over a directory of that name that is none.
+fn has_git(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    match git.metadata() {
+        Ok(found) if found.is_dir() => git.join("HEAD").symlink_metadata().is_ok() && git.join("objects").is_dir(),
+        Ok(found) => found.is_file(),
+        Err(_) => false,
+    }
+}
+
+fn require_top(root: &Path) -> Result<(), ConfigError> {
+    match worktree_top(root) {
+        Some(top) if top != root => Err(ConfigError::RootBelowTop { name: display_name(root) }),
+        _ => Ok(()),
+    }
+}
+
+fn canonical_root(root: &Path) -> Result<PathBuf, ConfigError> {
+    let canonical = root.canonicalize().map_err(|source| ConfigError::Root { name: display_name(root), source })?;
+    if canonical.is_dir() { Ok(canonical) } else { Err(ConfigError::RootNotADirectory { name: display_name(root) }) }
+}
+
+/// Returns where `path` will be once it exists: its nearest existing ancestor made canonical, and the rest.
+fn canonical_future(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(canonical) = ancestor.canonicalize() {
+            let rest = path.strip_prefix(ancestor).expect("an ancestor is a prefix");
+            return canonical.join(rest);
+        }
+    }
+    path.to_owned()
+}
+
+fn default_cache_dir(environment: &Environment) -> Result<PathBuf, ConfigError> {
+    if let Some(cache) = &environment.xdg_cache_home {
+        return Ok(cache.join("sextant"));
+    }
+    let home = environment.home.as_ref().filter(|home| home.is_absolute()).ok_or(ConfigError::NoCacheDirectory)?;
+    let caches = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+    Ok(home.join(caches).join("sextant"))
+}
+
+/// Returns the last part of a path: messages name no absolute path.
+fn display_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        directory: tempfile::TempDir,
+        environment: Environment,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let base = directory.path().canonicalize().expect("it exists");
+            let fixture = Self {
+                directory,
+                environment: Environment {
+                    current_dir: base.clone(),
+                    home: Some(base.join("home")),
+                    xdg_cache_home: Some(base.join("cache")),
+                    config: None,
+                },
+            };
+            fixture.make("home");
+            fixture
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.directory.path().canonicalize().expect("it exists").join(name)
+        }
+
+        fn make(&self, name: &str) -> PathBuf {
+            std::fs::create_dir_all(self.path(name)).expect("a directory");
+            self.path(name)
+        }
+
+        fn make_worktree(&self, name: &str) -> PathBuf {
+            self.make(&format!("{name}/.git/objects"));
+            std::fs::write(self.path(name).join(".git/HEAD"), "ref: refs/heads/main\n").expect("HEAD");
+            self.path(name)
+        }
+
+        fn config(&self, text: &str) -> Result<Config, ConfigError> {
+            let text = text.replace("$BASE", self.path("").to_str().expect("UTF-8").trim_end_matches('/'));
+            Config::parse(&text, "sextant.toml", &self.environment)
+        }
+
+        fn scope_in(&self, text: &str, place: &str, selection: &Selection) -> Result<Scope, ConfigError> {
+            let environment = Environment { current_dir: self.path(place), ..self.environment.clone() };
+            self.config(text)?.scope(selection, &environment)
+        }
+    }
+
+    fn root(path: impl Into<PathBuf>) -> Selection {
+        Selection { root: Some(path.into()), scope: None }
+    }
+
+    fn named(scope: &str) -> Selection {
+        Selection { root: None, scope: Some(scope.to_owned()) }
+    }
+
+    #[test]
+    fn defaults() {
+        let fixture = Fixture::new();
+        let config = Config::load(None, &fixture.environment).expect("no file is needed");
+        assert_eq!(config.cache_dir, fixture.path("cache/sextant"));
+        assert!(config.enabled);
+        assert_eq!(config.limits.max_files, 20_000);
+        let bare = Environment { xdg_cache_home: None, home: None, ..fixture.environment.clone() };
+        assert!(matches!(Config::load(None, &bare), Err(ConfigError::NoCacheDirectory)));
+    }
+
+    #[test]
+    fn a_whole_file() {
+        let fixture = Fixture::new();
+        let top = fixture.make_worktree("demo");
+        let text = r#"
+            cache_dir = "$BASE/elsewhere"
+            enabled = false
+            [limits]
+            max_files = 7
+            [scopes.demo]
+            root = "$BASE/demo"
+            source_roots = ["src", "."]
+            include_untracked = true
+            exclude = ["docs/**"]
+            deprioritize = ["vendor/**"]
+            on_stale = "sync"
+        "#;
+        let config = fixture.config(text).expect("valid");
+        assert_eq!((config.enabled, config.limits.max_files, config.limits.query_seconds), (false, 7, 5));
+        let scope = config.scope(&named("demo"), &fixture.environment).expect("configured");
+        assert_eq!(scope.root, top);
+        assert_eq!(scope.source_roots, Some(vec!["src".to_owned(), ".".to_owned()]));
+        assert_eq!((scope.include_untracked, scope.on_stale, scope.implicit), (true, OnStale::Sync, false));
+        let plain = fixture.scope_in("[scopes.a]\nroot = \"$BASE/demo\"", "demo", &Selection::default()).expect("the only one");
+        assert_eq!((plain.id.as_str(), plain.include_untracked, plain.on_stale), ("a", false, OnStale::Refuse));
+        assert_ne!(plain.binding_id(), scope.binding_id());
+    }
+
+    #[test]
+    fn mistakes_in_a_file_are_named() {
+        let fixture = Fixture::new();
+        for (text, expected) in [
+            ("cache_dirs = \"/x\"", "unknown field `cache_dirs`, expected one of `cache_dir`"),
+            ("[limits]\nfiles = 1", "unknown field `files`"),
+            ("[scopes.a]\nroot = \"/x\"\nroots = 1", "unknown field `roots`"),
+            ("[limits]\nmax_files = \"7\"", "invalid type: string \"7\", expected u64"),
+            ("[limits]\nmax_files = 0", "`limits.max_files` must be greater than zero"),
+            ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),
+            ("[scopes.a]\nroot = \"x\"", "`scopes.a.root` must be an absolute path"),
+            ("[scopes.a]\nroot = \"/x\"\non_stale = \"maybe\"", "unknown variant `maybe`, expected `refuse` or `sync`"),
+            ("[scopes.a]\nroot = \"/x\"\nexclude = [\"a[\"]", "`scopes.a.exclude` holds a pattern"),
+            ("[scopes.a]\nroot = \"/x\"\nsource_roots = [\"../x\"]", "`scopes.a.source_roots` holds `../x`"),
+            ("[scopes.\"a b\"]\nroot = \"/x\"", "is no scope name"),
+            ("[scopes.a]", "missing field `root`"),
+        ] {
+            let error = fixture.config(text).expect_err(text).to_string();
+            assert!(error.contains(expected), "{text:?} gave {error:?}");
+        }
+    }
+
+    #[test]
+    fn implicit_scopes() {
+        let fixture = Fixture::new();
+        let top = fixture.make_worktree("project");
+        fixture.make("project/src/deep");
+        let scope = fixture.scope_in("", "project/src/deep", &Selection::default()).expect("the worktree above");
+        assert_eq!(scope.root, top);
+        assert!(scope.id.starts_with("wt-") && scope.id.len() == 15, "{}", scope.id);
+        assert_eq!((scope.include_untracked, scope.on_stale, scope.implicit), (true, OnStale::Sync, true));
+        let same = fixture.scope_in("", "home", &root("../project")).expect("named");
+        assert_eq!(same, scope);
+        let folder = fixture.make("folder");
+        assert_eq!(fixture.scope_in("", "folder", &Selection::default()).expect("a folder").root, folder);
+        let below = fixture.scope_in("", "home", &root("../project/src"));
+        assert!(matches!(below, Err(ConfigError::RootBelowTop { .. })));
+        assert!(matches!(fixture.scope_in("", "home", &root("gone")), Err(ConfigError::Root { .. })));
+        std::fs::write(fixture.path("file"), "").expect("a file");
+        assert!(matches!(fixture.scope_in("", "home", &root("../file")), Err(ConfigError::RootNotADirectory { .. })));
+        assert!(matches!(fixture.scope_in("", "home", &named("x")), Err(ConfigError::UnknownScope { .. })));
+    }
+
+    #[test]
+    fn broad_roots_only_when_asked_for() {
+        let fixture = Fixture::new();
+        fixture.make("home/notes");
+        assert!(matches!(fixture.scope_in("", "home", &Selection::default()), Err(ConfigError::RootTooBroad)));
+        assert!(matches!(fixture.scope_in("", "home", &root(".")), Err(ConfigError::RootTooBroad)));
+        assert!(matches!(fixture.scope_in("", "home", &root("/")), Err(ConfigError::RootTooBroad)));
+        fixture.make_worktree("home");
+        assert!(matches!(fixture.scope_in("", "home/notes", &Selection::default()), Err(ConfigError::RootTooBroad)));
+        assert!(fixture.scope_in("", "home", &root(".")).is_ok());
+    }
+
+    #[test]
+    fn choosing_among_configured_scopes() {
+        let fixture = Fixture::new();
+        let outer = fixture.make_worktree("outer");
+        let inner = fixture.make_worktree("outer/inner");
+        let other = fixture.make_worktree("other");
+        let text = "[scopes.outer]\nroot = \"$BASE/outer\"\n[scopes.inner]\nroot = \"$BASE/outer/inner\"";
+        let chosen =
+            |place: &str, selection: &Selection| fixture.scope_in(text, place, selection).map(|scope| (scope.id, scope.root));
+        assert_eq!(chosen("outer/inner", &Selection::default()).expect("nearest"), ("inner".to_owned(), inner));
+        assert_eq!(chosen("home", &root("../outer")).expect("by root"), ("outer".to_owned(), outer));
+        assert!(matches!(chosen("home", &Selection::default()), Err(ConfigError::ScopeNeeded { .. })));
+        assert!(chosen("home", &root(&other)).expect("implicit").0.starts_with("wt-"));
+        let both = Selection { root: Some(other), scope: Some("outer".to_owned()) };
+        assert!(matches!(chosen("home", &both), Err(ConfigError::RootAndScope { .. })));
+        let twice = "[scopes.a]\nroot = \"$BASE/outer\"\n[scopes.b]\nroot = \"$BASE/outer\"";
+        assert!(matches!(fixture.scope_in(twice, "outer", &Selection::default()), Err(ConfigError::ScopeNeeded { .. })));
+    }
+
+    #[test]
+    fn the_cache_stays_outside() {
+        let fixture = Fixture::new();
+        fixture.make_worktree("project");
+        let text = "cache_dir = \"$BASE/project/not/yet\"";
+        assert!(matches!(fixture.scope_in(text, "project", &Selection::default()), Err(ConfigError::CacheInsideRepository)));
+        std::os::unix::fs::symlink(fixture.path("project"), fixture.path("alias")).expect("a link");
+        let text = "cache_dir = \"$BASE/alias/cache\"";
+        assert!(matches!(fixture.scope_in(text, "project", &Selection::default()), Err(ConfigError::CacheInsideRepository)));
+    }
+}

@@ -2,9 +2,25 @@
 //!
 //! Must not know salsa, SQL or the graph. Invariant: nothing is followed, executed or skipped; what is left out is listed with a reason.
 
+mod content;
+mod directory;
+mod git;
+mod ignored;
+mod inventory;
+mod manifest;
+mod policy;
+mod scan;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::model::{ContentHash, RepoPath};
+
+pub use content::{ObjectFormat, blob_id};
+pub use git::TrackedIndex;
+pub use manifest::{Changes, diff, dirty};
+pub use policy::{Policy, PolicyError};
+pub use scan::{PassOutcome, ScanLimits, Visitor, list, pass, scan};
 
 /// Why a path of the inventory is not indexed. The words are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,11 +41,56 @@ pub enum Omission {
     Unreadable,
 }
 
+impl Omission {
+    pub const ALL: &'static [Self] = &[
+        Self::Credentials,
+        Self::CacheDirectory,
+        Self::Excluded,
+        Self::UnsupportedContent,
+        Self::Binary,
+        Self::NotUtf8,
+        Self::LfsPointer,
+        Self::Symlink,
+        Self::Submodule,
+        Self::NestedRepository,
+        Self::Oversize,
+        Self::UnrepresentablePath,
+        Self::NotARegularFile,
+        Self::Unreadable,
+    ];
+
+    /// Returns the stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Credentials => "credentials",
+            Self::CacheDirectory => "cache_directory",
+            Self::Excluded => "excluded",
+            Self::UnsupportedContent => "unsupported_content",
+            Self::Binary => "binary",
+            Self::NotUtf8 => "not_utf8",
+            Self::LfsPointer => "lfs_pointer",
+            Self::Symlink => "symlink",
+            Self::Submodule => "submodule",
+            Self::NestedRepository => "nested_repository",
+            Self::Oversize => "oversize",
+            Self::UnrepresentablePath => "unrepresentable_path",
+            Self::NotARegularFile => "not_a_regular_file",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    /// Returns the value that `word` stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|omission| omission.as_str() == word)
+    }
+}
+
 /// One path of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub path: RepoPath,
-    /// Git's mode of a regular file: `0o100644` or `0o100755`.
+    /// Git's mode: `0o100644` or `0o100755` for a regular file, `0o120000`, `0o160000` and `0o040000` for links, submodules and
+    /// directories, which are always omitted.
     pub mode: u32,
     pub state: EntryState,
 }
@@ -41,7 +102,8 @@ pub enum EntryState {
         hash: ContentHash,
         size: u64,
     },
-    /// `size` and `hash` are known for those whose bytes were read before the decision (binary, not UTF-8, LFS).
+    /// `size` and `hash` are known for those whose bytes were read before the decision (binary, not UTF-8, LFS); `size` alone for
+    /// those over the size limit.
     Omitted {
         reason: Omission,
         hash: Option<ContentHash>,
@@ -74,4 +136,112 @@ pub struct Capture {
     pub entries: Arc<[Entry]>,
     /// Paths that the path rules cannot represent, escaped for people, sorted.
     pub unrepresentable: Vec<String>,
+    /// What Git tracks here, for [`dirty`]; empty without Git.
+    pub tracked: Arc<TrackedIndex>,
+}
+
+/// A root whose files may be scanned. Holds no file open and no state of Git: every scan reads both afresh.
+#[derive(Clone, Debug)]
+pub struct Worktree {
+    root: PathBuf,
+    git: bool,
+}
+
+impl Worktree {
+    /// Binds the root of a scope, which must be the top of a worktree, or a folder without Git.
+    ///
+    /// # Errors
+    /// When it is not a readable directory, or its repository cannot be read safely (see [`WorkspaceError`]).
+    pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
+        let root = root.canonicalize().map_err(|source| WorkspaceError::Root { source })?;
+        directory::Root::open(&root)?;
+        let git = root.join(".git").symlink_metadata().is_ok();
+        if git {
+            git::open(&root)?;
+        }
+        Ok(Self { root, git })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns whether the root is a Git worktree.
+    pub fn has_git(&self) -> bool {
+        self.git
+    }
+
+    /// Returns the digest of HEAD's tree in the encoding of [`GitState::index_digest`], which equals it exactly when nothing is staged;
+    /// `None` when `capture` saw no commit. Walks the whole tree: to be kept by tree id ([`GitState::head_tree`]).
+    ///
+    /// # Errors
+    /// When an object of the tree is missing or damaged.
+    pub fn head_digest(&self, capture: &Capture) -> Result<Option<ContentHash>, WorkspaceError> {
+        match &capture.git.head_tree {
+            Some(tree) => git::tree_digest(&self.root, tree).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Why a worktree cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// `repository_unavailable`.
+    #[error("the root is not a directory that can be read")]
+    Root {
+        #[source]
+        source: std::io::Error,
+    },
+    /// `repository_unavailable`.
+    #[error("the Git repository of this root cannot be used: {problem}")]
+    Repository {
+        problem: &'static str,
+        #[source]
+        source: Option<Box<gix::Error>>,
+    },
+    /// `unsupported_git_object_format`.
+    #[error("the object format of this Git repository is not supported")]
+    ObjectFormat,
+    /// `repository_read_failed`.
+    #[error("Git's {what} cannot be read")]
+    Git {
+        what: &'static str,
+        #[source]
+        source: Box<gix::Error>,
+    },
+    /// `repository_read_failed`.
+    #[error("{path} cannot be read")]
+    Read {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// `repository_limit_exceeded`.
+    #[error("the scope has more than {limit} {what}; exclude some or raise `limits.{key}`")]
+    Limit { what: &'static str, key: &'static str, limit: u64 },
+    /// `workspace_busy`.
+    #[error("the Git index holds unresolved conflicts ({path}); resolve them first")]
+    Conflict { path: String },
+    /// `workspace_busy`.
+    #[error("{path} kept changing while it was read")]
+    Unstable { path: String },
+}
+
+/// Shows a path that may hold anything: valid text as it is, control characters and invalid bytes escaped.
+fn escape(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() || character == '\\' {
+                text.extend(character.escape_default());
+            } else {
+                text.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
 }

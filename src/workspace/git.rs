@@ -1,0 +1,290 @@
+//! Git, read only and isolated: HEAD, the index and the rules of what is ignored.
+//!
+//! Must not know which files a scope wants. Invariant: nothing that the repository configures is executed, and no path that it names
+//! outside of itself is read.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use gix::index::entry::{Flags, Mode, Stage};
+
+use crate::model::{Canonical, ContentHash};
+
+use super::content::ObjectFormat;
+use super::directory::{self, Root};
+use super::ignored::Patterns;
+use super::{GitState, WorkspaceError, escape};
+
+/// The stage-0 entries of an index, sorted by path.
+#[derive(Clone, Debug, Default)]
+pub struct TrackedIndex {
+    paths: Vec<u8>,
+    entries: Vec<Tracked>,
+}
+
+/// One entry of an index.
+#[derive(Clone, Debug)]
+pub(super) struct Tracked {
+    path: Range<usize>,
+    pub(super) mode: Mode,
+    pub(super) id: gix::ObjectId,
+    /// Whether sparse checkout leaves it out of the worktree.
+    pub(super) skip_worktree: bool,
+}
+
+impl TrackedIndex {
+    fn push(&mut self, path: &[&[u8]], mode: Mode, id: gix::ObjectId, skip_worktree: bool) {
+        let start = self.paths.len();
+        for part in path {
+            self.paths.extend_from_slice(part);
+        }
+        self.entries.push(Tracked { path: start..self.paths.len(), mode, id, skip_worktree });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn path(&self, position: usize) -> &[u8] {
+        &self.paths[self.entries[position].path.clone()]
+    }
+
+    pub(super) fn entry(&self, position: usize) -> &Tracked {
+        &self.entries[position]
+    }
+
+    pub(super) fn position(&self, path: &[u8]) -> Option<usize> {
+        self.entries.binary_search_by(|entry| self.paths[entry.path.clone()].cmp(path)).ok()
+    }
+
+    /// Returns the digest over path, mode and object id of all entries.
+    fn digest(&self) -> ContentHash {
+        let mut encoded = Vec::with_capacity(self.paths.len() + self.entries.len() * 64);
+        for entry in &self.entries {
+            let path = &self.paths[entry.path.clone()];
+            encoded.extend_from_slice(&(path.len() as u64).to_be_bytes());
+            encoded.extend_from_slice(path);
+            encoded.extend_from_slice(&entry.mode.bits().to_be_bytes());
+            encoded.extend_from_slice(&(entry.id.as_slice().len() as u64).to_be_bytes());
+            encoded.extend_from_slice(entry.id.as_slice());
+        }
+        let mut record = Canonical::new("index");
+        record.field(&encoded);
+        ContentHash(record.finish())
+    }
+}
+
+/// What one look at Git gave.
+pub(super) struct Snapshot {
+    pub(super) state: GitState,
+    pub(super) tracked: TrackedIndex,
+    /// Rules of `core.excludesFile` and `info/exclude`, the weaker first.
+    pub(super) excludes: Vec<Patterns>,
+    /// `.gitignore` files that sparse checkout leaves out, by directory: Git reads them from the index.
+    pub(super) sparse_ignores: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) ignore_case: bool,
+    /// Whether the executable bit of the worktree counts (`core.fileMode`).
+    pub(super) file_mode: bool,
+}
+
+impl Snapshot {
+    /// Returns what a folder without Git has.
+    pub(super) fn none() -> Self {
+        let tracked = TrackedIndex::default();
+        Self {
+            state: GitState {
+                present: false,
+                head: None,
+                branch: None,
+                object_format: ObjectFormat::Sha1.as_str(),
+                head_tree: None,
+                index_digest: tracked.digest(),
+            },
+            tracked,
+            excludes: Vec::new(),
+            sparse_ignores: Vec::new(),
+            ignore_case: false,
+            file_mode: true,
+        }
+    }
+}
+
+fn unusable(problem: &'static str) -> WorkspaceError {
+    WorkspaceError::Repository { problem, source: None }
+}
+
+fn unreadable(what: &'static str) -> impl FnOnce(gix::Error) -> WorkspaceError {
+    move |source| WorkspaceError::Git { what, source: Box::new(source) }
+}
+
+/// Opens the repository of a worktree, isolated from the configuration of the system, the user and the environment.
+pub(super) fn open(root: &Path) -> Result<gix::Repository, WorkspaceError> {
+    let options = gix::open::Options::isolated()
+        .config_overrides(["core.useReplaceRefs=false", "core.fsmonitor=false", "core.hooksPath=/dev/null"])
+        .bail_if_untrusted(true);
+    let repository = gix::open_opts(root, options).map_err(|error| explain(root, error))?;
+    if !matches!(repository.object_hash(), gix::hash::Kind::Sha1 | gix::hash::Kind::Sha256) {
+        return Err(WorkspaceError::ObjectFormat);
+    }
+    // A hostile `core.worktree` is honoured by Git and by gix; only the requested root may be read.
+    match repository.workdir().map(Path::canonicalize) {
+        Some(Ok(workdir)) if workdir == root => Ok(repository),
+        Some(_) => Err(unusable("its worktree is another directory (`core.worktree`)")),
+        None => Err(unusable("it is bare")),
+    }
+}
+
+/// Finds out why a repository did not open, for what gix has no error of its own.
+fn explain(root: &Path, error: gix::Error) -> WorkspaceError {
+    let config = std::fs::read(root.join(".git/config")).unwrap_or_default();
+    let parsed = gix::config::File::try_from(String::from_utf8_lossy(&config).as_ref()).ok();
+    let value =
+        |key: &str| parsed.as_ref().and_then(|config| config.string(key)).map(|value| value.to_string().to_ascii_lowercase());
+    if value("extensions.objectFormat").is_some_and(|format| ObjectFormat::parse(&format).is_none()) {
+        return WorkspaceError::ObjectFormat;
+    }
+    if value("extensions.refStorage").is_some_and(|storage| storage != "files") {
+        return unusable("it keeps its refs in a format other than `files` (reftable)");
+    }
+    let mut problem = "it is damaged, or of a format that is not supported";
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(current) = cause {
+        // gix names the reason only in its text.
+        let text = current.to_string();
+        if text.contains("trust") || text.contains("owner") || text.contains("unsafe") {
+            problem = "it belongs to another user";
+        }
+        cause = current.source();
+    }
+    WorkspaceError::Repository { problem, source: Some(Box::new(error)) }
+}
+
+/// Reads HEAD, the index and the ignore rules of a worktree.
+pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceError> {
+    let repository = open(root_path)?;
+    let object_format = match repository.object_hash() {
+        gix::hash::Kind::Sha256 => ObjectFormat::Sha256,
+        _ => ObjectFormat::Sha1,
+    };
+    let config = repository.config_snapshot();
+    if config.string("extensions.refStorage").is_some_and(|storage| !storage.eq_ignore_ascii_case(b"files")) {
+        return Err(unusable("it keeps its refs in a format other than `files` (reftable)"));
+    }
+    let (head, branch, head_tree) = read_head(&repository)?;
+    let tracked = read_index(&repository)?;
+    let excludes_file = config.string("core.excludesFile").and_then(|value| inner_path(root_path, &value));
+    let mut excludes = Vec::new();
+    if let Some(path) = excludes_file
+        && let Ok(file) = root.open_file(path.as_os_str().as_encoded_bytes())
+    {
+        excludes.extend(directory::read_small(&file, IGNORE_FILE_LIMIT).ok().flatten().map(|text| Patterns::parse(&text)));
+    }
+    let exclude = repository.common_dir().join("info").join("exclude");
+    if let Some(text) = read_outside(&exclude) {
+        excludes.push(Patterns::parse(&text));
+    }
+    let sparse_ignores = read_sparse_ignores(&repository, &tracked)?;
+    Ok(Snapshot {
+        state: GitState {
+            present: true,
+            head,
+            branch,
+            object_format: object_format.as_str(),
+            head_tree,
+            index_digest: tracked.digest(),
+        },
+        excludes,
+        sparse_ignores,
+        ignore_case: config.boolean("core.ignoreCase").unwrap_or(false),
+        file_mode: config.boolean("core.fileMode").unwrap_or(true),
+        tracked,
+    })
+}
+
+/// Above this size a file of ignore rules is not read.
+pub(super) const IGNORE_FILE_LIMIT: u64 = 4 << 20;
+
+type Head = (Option<String>, Option<String>, Option<String>);
+
+/// Returns commit, branch and tree of HEAD.
+fn read_head(repository: &gix::Repository) -> Result<Head, WorkspaceError> {
+    let mut head = repository.head().map_err(unreadable("HEAD"))?;
+    let branch = head.referent_name().map(|name| name.as_bstr().to_string());
+    let commit = match head.try_peel_to_id().map_err(unreadable("HEAD"))? {
+        None => return Ok((None, branch, None)),
+        Some(id) => id.detach(),
+    };
+    let tree = repository.find_object(commit).and_then(|object| object.peel_to_tree()).map_err(unreadable("commit at HEAD"))?.id;
+    Ok((Some(commit.to_hex().to_string()), branch, Some(tree.to_hex().to_string())))
+}
+
+fn read_index(repository: &gix::Repository) -> Result<TrackedIndex, WorkspaceError> {
+    // A worktree without an index tracks nothing, whatever HEAD holds: so says Git.
+    let Some(index) = repository.try_index().map_err(unreadable("index"))? else {
+        return Ok(TrackedIndex::default());
+    };
+    let mut tracked = TrackedIndex::default();
+    tracked.entries.reserve(index.entries().len());
+    tracked.paths.reserve(index.path_backing().len());
+    for entry in index.entries() {
+        let path = entry.path(&index);
+        if entry.stage() != Stage::Unconflicted {
+            return Err(WorkspaceError::Conflict { path: escape(path) });
+        }
+        let skipped = entry.flags.contains(Flags::SKIP_WORKTREE);
+        if entry.mode == Mode::DIR {
+            // A sparse index folds a directory that is not checked out into one entry, with a trailing slash.
+            let folded = repository.index_from_tree(&entry.id).map_err(unreadable("sparse directory"))?;
+            for inner in folded.entries() {
+                tracked.push(&[path, inner.path(&folded)], inner.mode, inner.id, true);
+            }
+        } else {
+            tracked.push(&[path], entry.mode, entry.id, skipped);
+        }
+    }
+    Ok(tracked)
+}
+
+/// Returns the digest of a tree in the encoding of an index.
+pub(super) fn tree_digest(root: &Path, tree: &str) -> Result<ContentHash, WorkspaceError> {
+    let repository = open(root)?;
+    let id = gix::ObjectId::from_hex(tree.as_bytes()).map_err(|_| unusable("HEAD's tree has no valid id"))?;
+    let index = repository.index_from_tree(&id).map_err(unreadable("tree of HEAD"))?;
+    let mut flat = TrackedIndex::default();
+    for entry in index.entries() {
+        flat.push(&[entry.path(&index)], entry.mode, entry.id, false);
+    }
+    Ok(flat.digest())
+}
+
+fn read_sparse_ignores(repository: &gix::Repository, tracked: &TrackedIndex) -> Result<Vec<(Vec<u8>, Vec<u8>)>, WorkspaceError> {
+    let mut found = Vec::new();
+    for position in 0..tracked.len() {
+        let entry = tracked.entry(position);
+        let path = tracked.path(position);
+        let Some(directory) = path.strip_suffix(b".gitignore").filter(|rest| rest.is_empty() || rest.ends_with(b"/")) else {
+            continue;
+        };
+        if entry.skip_worktree && matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
+            let blob = repository.find_object(entry.id).map_err(unreadable("ignore rules"))?;
+            found.push((directory.strip_suffix(b"/").unwrap_or(directory).to_vec(), blob.data.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a configured path relative to the root; `None` when it leads outside, where nothing is read on a repository's word.
+fn inner_path(root: &Path, value: &[u8]) -> Option<PathBuf> {
+    let path = Path::new(std::str::from_utf8(value).ok()?);
+    let inner = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
+    let plain = inner.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+    (plain && !value.is_empty() && !value.starts_with(b"~")).then(|| inner.components().as_path().to_owned())
+}
+
+/// Reads a small file of the repository's own directory, which may stand outside the worktree.
+fn read_outside(path: &Path) -> Option<Vec<u8>> {
+    use rustix::fs::{CWD, Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    directory::read_small(&file, IGNORE_FILE_LIMIT).ok().flatten()
+}

@@ -1,0 +1,420 @@
+//! Which paths exist for a scope: what Git tracks, and what it neither tracks nor ignores, as `git ls-files -co --exclude-standard` has it.
+//!
+//! Must not read the content of an indexed file. Invariant: a path is listed once, links are never followed, and a directory that holds
+//! tracked files is never passed over.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+
+use gix::index::entry::Mode;
+use rustix::io::Errno;
+
+use crate::model::RepoPath;
+
+use super::directory::{self, Kind, Names, Root};
+use super::git::{IGNORE_FILE_LIMIT, Snapshot, TrackedIndex};
+use super::ignored::{Patterns, Rules};
+use super::policy::Policy;
+use super::{Omission, WorkspaceError, escape};
+
+/// Modes of what is listed without being read.
+pub(super) const MODE_FILE: u32 = 0o100_644;
+pub(super) const MODE_EXECUTABLE: u32 = 0o100_755;
+const MODE_SYMLINK: u32 = 0o120_000;
+const MODE_SUBMODULE: u32 = 0o160_000;
+const MODE_DIRECTORY: u32 = 0o040_000;
+
+/// One listed path and what a scan has to do with it.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) path: RepoPath,
+    /// Git's mode of it, when Git tracks it as a regular file.
+    pub(super) tracked_mode: Option<u32>,
+    pub(super) plan: Plan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Open it and let its content decide.
+    Read,
+    /// Left out, once it is known to exist.
+    Probe(Omission),
+    /// Left out, and seen in its directory.
+    Omit(Omission, u32),
+}
+
+/// The listing of a scope.
+#[derive(Debug, Default)]
+pub(super) struct Inventory {
+    /// Sorted by path.
+    pub(super) candidates: Vec<Candidate>,
+    /// Sorted.
+    pub(super) unrepresentable: Vec<String>,
+}
+
+impl Inventory {
+    fn sort(&mut self) {
+        self.candidates.sort_unstable_by(|left, right| left.path.cmp(&right.path));
+        self.unrepresentable.sort_unstable();
+        self.unrepresentable.dedup();
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.candidates.extend(other.candidates);
+        self.unrepresentable.extend(other.unrepresentable);
+    }
+}
+
+/// Lists a scope with `threads` threads.
+pub(super) fn list(root: &Root, git: &Snapshot, policy: &Policy, threads: usize) -> Result<Inventory, WorkspaceError> {
+    let mut inventory = if git.state.present && !policy.include_untracked() {
+        list_tracked(root, git, policy)?
+    } else {
+        walk(root, git, policy, threads)?
+    };
+    inventory.sort();
+    Ok(inventory)
+}
+
+/// Lists what the index names, without looking for anything else. Whether it exists the scan finds out.
+fn list_tracked(root: &Root, git: &Snapshot, policy: &Policy) -> Result<Inventory, WorkspaceError> {
+    let mut inventory = Inventory::default();
+    inventory.candidates.reserve(git.tracked.len());
+    for position in 0..git.tracked.len() {
+        let bytes = git.tracked.path(position);
+        let Some(path) = representable(bytes) else {
+            if exists(root, bytes)? {
+                inventory.unrepresentable.push(escape(bytes));
+            }
+            continue;
+        };
+        let entry = git.tracked.entry(position);
+        let plan = match entry.mode {
+            Mode::COMMIT => Plan::Probe(Omission::Submodule),
+            Mode::SYMLINK => Plan::Read,
+            _ => policy.omits(&path).map_or(Plan::Read, Plan::Probe),
+        };
+        inventory.candidates.push(Candidate { path, tracked_mode: regular_mode(entry.mode), plan });
+    }
+    Ok(inventory)
+}
+
+fn exists(root: &Root, path: &[u8]) -> Result<bool, WorkspaceError> {
+    match root.stat(path) {
+        Ok(found) => Ok(found.is_some()),
+        Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) => Ok(true),
+        Err(errno) => Err(WorkspaceError::Read { path: escape(path), source: errno.into() }),
+    }
+}
+
+fn representable(path: &[u8]) -> Option<RepoPath> {
+    std::str::from_utf8(path).ok().and_then(|text| RepoPath::parse(text).ok())
+}
+
+fn regular_mode(mode: Mode) -> Option<u32> {
+    match mode {
+        Mode::FILE => Some(MODE_FILE),
+        Mode::FILE_EXECUTABLE => Some(MODE_EXECUTABLE),
+        _ => None,
+    }
+}
+
+/// What the index says, asked by name.
+struct KnownPaths<'a> {
+    /// Positions in the index.
+    entries: HashMap<&'a [u8], usize>,
+    /// Directories that hold entries.
+    directories: HashSet<&'a [u8]>,
+}
+
+impl<'a> KnownPaths<'a> {
+    fn new(tracked: &'a TrackedIndex) -> Self {
+        let mut entries = HashMap::with_capacity(tracked.len());
+        let mut directories = HashSet::new();
+        for position in 0..tracked.len() {
+            let path = tracked.path(position);
+            entries.insert(path, position);
+            let mut above = path;
+            while let Some(slash) = above.iter().rposition(|&byte| byte == b'/') {
+                above = &above[..slash];
+                if !directories.insert(above) {
+                    break;
+                }
+            }
+        }
+        Self { entries, directories }
+    }
+}
+
+/// A directory still to be read.
+struct Task {
+    path: String,
+    rules: Rules,
+    /// Whether Git ignores the directory: only what it tracks below counts.
+    ignored: bool,
+}
+
+/// The directories still to be read, shared by the threads of a walk.
+struct Queue {
+    tasks: Mutex<Vec<Task>>,
+    changed: Condvar,
+    /// Threads without work. Read without the lock to decide whether giving work away pays.
+    idle: AtomicUsize,
+    threads: usize,
+}
+
+impl Queue {
+    /// Returns the next task, waiting while another thread may still find some; `None` when all are done.
+    fn take(&self) -> Option<Task> {
+        let mut tasks = self.tasks.lock().expect("no thread panics while it holds the queue");
+        if let Some(task) = tasks.pop() {
+            return Some(task);
+        }
+        if self.idle.fetch_add(1, Ordering::Relaxed) + 1 == self.threads {
+            self.changed.notify_all();
+            return None;
+        }
+        loop {
+            tasks = self.changed.wait(tasks).expect("no thread panics while it holds the queue");
+            if let Some(task) = tasks.pop() {
+                self.idle.fetch_sub(1, Ordering::Relaxed);
+                return Some(task);
+            }
+            if self.idle.load(Ordering::Relaxed) >= self.threads {
+                return None;
+            }
+        }
+    }
+
+    fn give(&self, given: impl Iterator<Item = Task>) {
+        self.tasks.lock().expect("no thread panics while it holds the queue").extend(given);
+        self.changed.notify_one();
+    }
+
+    /// Lets waiting threads end although work is left.
+    fn abandon(&self) {
+        let mut tasks = self.tasks.lock().expect("no thread panics while it holds the queue");
+        tasks.clear();
+        self.idle.fetch_add(self.threads, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Root,
+    git: &'a Snapshot,
+    policy: &'a Policy,
+    known: KnownPaths<'a>,
+    queue: Queue,
+}
+
+fn walk(root: &Root, git: &Snapshot, policy: &Policy, threads: usize) -> Result<Inventory, WorkspaceError> {
+    let rules = Rules::new(git.excludes.clone(), git.ignore_case);
+    let first = Task { path: String::new(), rules, ignored: false };
+    let walk = Walk {
+        root,
+        git,
+        policy,
+        known: KnownPaths::new(&git.tracked),
+        queue: Queue { tasks: Mutex::new(vec![first]), changed: Condvar::new(), idle: AtomicUsize::new(0), threads },
+    };
+    let mut inventory = Inventory::default();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(|| walk.run())).collect();
+        let mut results = vec![walk.run()];
+        results.extend(others.into_iter().map(|thread| thread.join().expect("a walk never panics")));
+        for result in results {
+            inventory.absorb(result?);
+        }
+        Ok(())
+    })?;
+    Ok(inventory)
+}
+
+impl Walk<'_> {
+    fn run(&self) -> Result<Inventory, WorkspaceError> {
+        let mut found = Inventory::default();
+        let mut names = Names::new();
+        let mut path = Vec::new();
+        let mut own: Vec<Task> = Vec::new();
+        loop {
+            let Some(task) = own.pop().or_else(|| self.queue.take()) else { return Ok(found) };
+            if let Err(error) = self.read(&task, &mut names, &mut path, &mut own, &mut found) {
+                self.queue.abandon();
+                return Err(error);
+            }
+            if own.len() > 1 && self.queue.idle.load(Ordering::Relaxed) > 0 {
+                // The oldest are nearest to the root, and likely the largest.
+                let given = own.len() / 2;
+                self.queue.give(own.drain(..given));
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        task: &Task,
+        names: &mut Names,
+        path: &mut Vec<u8>,
+        own: &mut Vec<Task>,
+        found: &mut Inventory,
+    ) -> Result<(), WorkspaceError> {
+        let handle = match self.root.open_directory(task.path.as_bytes()) {
+            Ok(handle) => handle,
+            // Gone, or something else by now: then nothing stands below it.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !task.path.is_empty() => return Ok(()),
+            Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) if !task.path.is_empty() => {
+                found.omit(&task.path, Omission::Unreadable, MODE_DIRECTORY);
+                return Ok(());
+            }
+            Err(errno) => return Err(WorkspaceError::Read { path: task.path.clone(), source: errno.into() }),
+        };
+        names.read(handle.as_fd()).map_err(|errno| WorkspaceError::Read { path: task.path.clone(), source: errno.into() })?;
+        let rules = if task.ignored { task.rules.clone() } else { self.rules_in(task, &handle, names)? };
+        path.clear();
+        path.extend_from_slice(task.path.as_bytes());
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        let base = path.len();
+        for (name, kind) in names.iter() {
+            path.truncate(base);
+            path.extend_from_slice(name);
+            if kind == Kind::Directory {
+                self.meet_directory(task, path, name, &rules, own, found)?;
+            } else {
+                self.meet_other(task, path, kind, &rules, found);
+            }
+        }
+        Ok(())
+    }
+
+    fn rules_in(&self, task: &Task, handle: &impl AsFd, names: &Names) -> Result<Rules, WorkspaceError> {
+        use rustix::fs::{Mode, OFlags};
+        // Git follows no link to ignore rules either.
+        if names.iter().any(|(name, kind)| name == b".gitignore" && kind == Kind::File) {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let text = rustix::fs::openat(handle, ".gitignore", flags, Mode::empty())
+                .and_then(|file| directory::read_small(&file, IGNORE_FILE_LIMIT));
+            return match text {
+                Ok(text) => Ok(task.rules.within(&task.path, Patterns::parse(&text.unwrap_or_default()))),
+                Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS | Errno::PERM) => Ok(task.rules.clone()),
+                Err(errno) => Err(WorkspaceError::Read { path: format!("{}/.gitignore", task.path), source: errno.into() }),
+            };
+        }
+        let sparse = self.git.sparse_ignores.iter().find(|(directory, _)| directory == task.path.as_bytes());
+        Ok(sparse.map_or_else(|| task.rules.clone(), |(_, text)| task.rules.within(&task.path, Patterns::parse(text))))
+    }
+
+    fn meet_directory(
+        &self,
+        task: &Task,
+        path: &[u8],
+        name: &[u8],
+        rules: &Rules,
+        own: &mut Vec<Task>,
+        found: &mut Inventory,
+    ) -> Result<(), WorkspaceError> {
+        if self.known.directories.contains(path) {
+            let ignored = task.ignored || rules.ignores(path, true);
+            match representable(path) {
+                Some(path) => own.push(Task { path: path.as_str().to_owned(), rules: rules.clone(), ignored }),
+                None => found.unrepresentable.push(format!("{}/", escape(path))),
+            }
+            return Ok(());
+        }
+        if let Some(&position) = self.known.entries.get(path)
+            && self.git.tracked.entry(position).mode == Mode::COMMIT
+        {
+            found.omit_bytes(path, Omission::Submodule, MODE_SUBMODULE);
+            return Ok(());
+        }
+        if task.ignored || rules.ignores(path, true) {
+            return Ok(());
+        }
+        let Some(valid) = representable(path) else {
+            found.unrepresentable.push(format!("{}/", escape(path)));
+            return Ok(());
+        };
+        if self.is_repository(path)? {
+            found.omit(valid.as_str(), Omission::NestedRepository, MODE_DIRECTORY);
+        } else if std::str::from_utf8(name).is_ok_and(Policy::is_cache_directory) {
+            found.omit(valid.as_str(), Omission::CacheDirectory, MODE_DIRECTORY);
+        } else {
+            own.push(Task { path: valid.as_str().to_owned(), rules: rules.clone(), ignored: false });
+        }
+        Ok(())
+    }
+
+    fn meet_other(&self, task: &Task, path: &[u8], kind: Kind, rules: &Rules, found: &mut Inventory) {
+        let tracked = self.known.entries.get(path).map(|&position| self.git.tracked.entry(position).mode);
+        if tracked.is_none() && (kind == Kind::Other || task.ignored || rules.ignores(path, false)) {
+            return;
+        }
+        let Some(path) = representable(path) else {
+            found.unrepresentable.push(escape(path));
+            return;
+        };
+        let tracked_mode = tracked.and_then(regular_mode);
+        let plan = match kind {
+            Kind::Symlink => Plan::Omit(Omission::Symlink, MODE_SYMLINK),
+            Kind::Other => Plan::Omit(Omission::NotARegularFile, tracked_mode.unwrap_or(MODE_FILE)),
+            Kind::File | Kind::Directory => match self.policy.omits(&path) {
+                Some(reason) => Plan::Omit(reason, tracked_mode.unwrap_or(MODE_FILE)),
+                None => Plan::Read,
+            },
+        };
+        found.candidates.push(Candidate { path, tracked_mode, plan });
+    }
+
+    /// Returns whether an untracked directory is a repository or worktree of its own. What its `.git` points to is not looked at.
+    fn is_repository(&self, path: &[u8]) -> Result<bool, WorkspaceError> {
+        let stat = |inner: &str| {
+            self.root
+                .stat(&[path, inner.as_bytes()].concat())
+                .map(|found| found.map(|stat| Kind::of(rustix::fs::FileType::from_raw_mode(stat.st_mode))))
+                .or_else(|errno| match errno {
+                    Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG => Ok(None),
+                    errno => Err(WorkspaceError::Read { path: escape(path), source: errno.into() }),
+                })
+        };
+        Ok(match stat("/.git")? {
+            Some(Kind::File) => true,
+            // Git passes over a directory of that name that is no repository.
+            Some(Kind::Directory) => {
+                stat("/.git/HEAD")?.is_some()
+                    && stat("/.git/objects")? == Some(Kind::Directory)
+                    && stat("/.git/refs")? == Some(Kind::Directory)
+            }
+            _ => false,
+        })
+    }
+}
+
+impl Inventory {
+    fn omit(&mut self, path: &str, reason: Omission, mode: u32) {
+        let path = RepoPath::parse(path).expect("only representable directories are walked");
+        self.candidates.push(Candidate { path, tracked_mode: None, plan: Plan::Omit(reason, mode) });
+    }
+
+    fn omit_bytes(&mut self, path: &[u8], reason: Omission, mode: u32) {
+        match representable(path) {
+            Some(path) => self.candidates.push(Candidate { path, tracked_mode: None, plan: Plan::Omit(reason, mode) }),
+            None => self.unrepresentable.push(escape(path)),
+        }
+    }
+}
+
+/// Returns the plan for what a probe found at a path, `None` when nothing of the index's kind stands there.
+pub(super) fn probed(candidate: &Candidate, reason: Omission, kind: Option<Kind>) -> Option<(Omission, u32)> {
+    match (kind?, reason) {
+        (Kind::Directory, Omission::Submodule) => Some((Omission::Submodule, MODE_SUBMODULE)),
+        (Kind::Directory, _) => None,
+        (Kind::Symlink, _) => Some((Omission::Symlink, MODE_SYMLINK)),
+        (Kind::File, Omission::Submodule) => Some((Omission::UnsupportedContent, MODE_FILE)),
+        (Kind::File, reason) => Some((reason, candidate.tracked_mode.unwrap_or(MODE_FILE))),
+        (Kind::Other, _) => Some((Omission::NotARegularFile, candidate.tracked_mode.unwrap_or(MODE_FILE))),
+    }
+}

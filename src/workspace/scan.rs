@@ -1,0 +1,342 @@
+//! Reading what a scope lists: every included byte, once, hashed as it is read.
+//!
+//! Must not know generations. Invariant: the bytes given to the visitor are those that were hashed, of one version of the file, opened
+//! after the scan began.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use crate::config::Limits;
+use crate::model::{ContentHash, RepoPath};
+
+use super::directory::{Kind, Root};
+use super::git::{self, Snapshot};
+use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, Plan};
+use super::policy::Policy;
+use super::{Capture, Entry, EntryState, Omission, WorkspaceError, Worktree, content};
+
+/// What is called with each included file, on the threads of the scan: its path, the hash of its bytes, and the bytes. When a tree
+/// changes under the scan a path may come twice; the manifest tells which hash counts.
+pub type Visitor<'a> = dyn Fn(&RepoPath, &ContentHash, &[u8]) + Sync + 'a;
+
+/// Bounds of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanLimits {
+    pub max_files: u64,
+    pub max_file_bytes: u64,
+    pub max_source_bytes: u64,
+}
+
+impl From<&Limits> for ScanLimits {
+    fn from(limits: &Limits) -> Self {
+        Self { max_files: limits.max_files, max_file_bytes: limits.max_file_bytes, max_source_bytes: limits.max_source_bytes }
+    }
+}
+
+/// Lists the scope, reads and hashes every included file, and gives each to `visit`. The state of Git is read afresh.
+///
+/// # Errors
+/// When the tree cannot be read, kept changing, has conflicts in the index, or exceeds a limit in total.
+pub fn scan(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &Visitor<'_>) -> Result<Capture, WorkspaceError> {
+    match scan_once(worktree, policy, limits, visit) {
+        // One retry: a checkout or an editor may have been at it.
+        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, limits, visit),
+        result => result,
+    }
+}
+
+fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &Visitor<'_>) -> Result<Capture, WorkspaceError> {
+    let span = tracing::debug_span!("scan", files = tracing::field::Empty, bytes = tracing::field::Empty);
+    let _entered = span.enter();
+    let root = Root::open(&worktree.root)?;
+    let git = look_at_git(worktree, &root)?;
+    let threads = threads();
+    let inventory = inventory::list(&root, &git, policy, threads)?;
+    let reading = Reading { root: &root, git: &git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+    let entries = for_each(&inventory.candidates, threads, |candidate, buffer| reading.examine(candidate, buffer))?;
+    span.record("files", reading.files.load(Ordering::Relaxed));
+    span.record("bytes", reading.bytes.load(Ordering::Relaxed));
+    Ok(Capture {
+        git: git.state,
+        entries: entries.into_iter().flatten().collect(),
+        unrepresentable: inventory.unrepresentable,
+        tracked: Arc::new(git.tracked),
+    })
+}
+
+/// Returns the listing alone: each path that a scan would examine, with the reason when its path already leaves it out. Sorted.
+///
+/// # Errors
+/// As [`scan`].
+pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, Option<Omission>>, WorkspaceError> {
+    let root = Root::open(&worktree.root)?;
+    let git = look_at_git(worktree, &root)?;
+    let inventory = inventory::list(&root, &git, policy, threads())?;
+    let reason = |plan| match plan {
+        Plan::Read => None,
+        Plan::Probe(reason) | Plan::Omit(reason, _) => Some(reason),
+    };
+    Ok(inventory.candidates.into_iter().map(|candidate| (candidate.path, reason(candidate.plan))).collect())
+}
+
+fn look_at_git(worktree: &Worktree, root: &Root) -> Result<Snapshot, WorkspaceError> {
+    if worktree.git { git::read(&worktree.root, root) } else { Ok(Snapshot::none()) }
+}
+
+/// What [`pass`] went through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassOutcome {
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// Does the least that any check of every byte must do: lists the scope by its rules, reads and hashes every file that the listing
+/// includes. The reference that benchmarks compare with; it guards against nothing.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<PassOutcome, WorkspaceError> {
+    let root = Root::open(&worktree.root)?;
+    let git = look_at_git(worktree, &root)?;
+    let threads = threads();
+    let Inventory { candidates, .. } = inventory::list(&root, &git, policy, threads)?;
+    let outcomes = for_each(&candidates, threads, |candidate, buffer| {
+        if candidate.plan != Plan::Read {
+            return Ok(None);
+        }
+        let Ok(file) = root.open_file(candidate.path.as_str().as_bytes()) else { return Ok(None) };
+        let mut length = 0;
+        loop {
+            if length == buffer.len() {
+                buffer.resize(buffer.len() * 2, 0);
+            }
+            match rustix::io::read(&file, &mut buffer[length..]) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(errno) => return Err(failed(candidate, errno)),
+            }
+            if length as u64 > limits.max_file_bytes {
+                return Ok(None);
+            }
+        }
+        Ok(Some((ContentHash::of(&buffer[..length]), length as u64)))
+    })?;
+    let bytes = outcomes.iter().flatten().map(|(_, length)| length).sum();
+    Ok(PassOutcome { files: outcomes.iter().flatten().count() as u64, bytes })
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// How many candidates a thread takes at once.
+const CHUNK: usize = 32;
+
+/// Runs `examine` on all candidates with several threads, each with a buffer of its own, and returns the results in the same order.
+fn for_each<T: Send>(
+    candidates: &[Candidate],
+    threads: usize,
+    examine: impl Fn(&Candidate, &mut Vec<u8>) -> Result<T, WorkspaceError> + Sync,
+) -> Result<Vec<T>, WorkspaceError> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let run = || {
+        let mut buffer = vec![0; 256 << 10];
+        let mut results: Vec<(usize, Vec<T>)> = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            if start >= candidates.len() {
+                break;
+            }
+            let mut chunk = Vec::with_capacity(CHUNK);
+            for candidate in &candidates[start..(start + CHUNK).min(candidates.len())] {
+                match examine(candidate, &mut buffer) {
+                    Ok(result) => chunk.push(result),
+                    Err(error) => {
+                        stop.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
+                }
+            }
+            results.push((start, chunk));
+        }
+        Ok(results)
+    };
+    let threads = threads.min(candidates.len().div_ceil(CHUNK)).max(1);
+    let mut chunks = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut results = vec![run()];
+        for thread in others {
+            results.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        let mut chunks = Vec::new();
+        for result in results {
+            chunks.extend(result?);
+        }
+        Ok(chunks)
+    })?;
+    chunks.sort_unstable_by_key(|(start, _)| *start);
+    Ok(chunks.into_iter().flat_map(|(_, chunk)| chunk).collect())
+}
+
+fn failed(candidate: &Candidate, errno: Errno) -> WorkspaceError {
+    WorkspaceError::Read { path: candidate.path.as_str().to_owned(), source: errno.into() }
+}
+
+struct Reading<'a> {
+    root: &'a Root,
+    git: &'a Snapshot,
+    limits: ScanLimits,
+    visit: &'a Visitor<'a>,
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// One attempt at a file.
+enum Attempt {
+    Whole(Option<(u32, EntryState)>),
+    /// It changed between the first look and the last.
+    Changed,
+}
+
+impl Reading<'_> {
+    fn examine(&self, candidate: &Candidate, buffer: &mut Vec<u8>) -> Result<Option<Entry>, WorkspaceError> {
+        let found = match candidate.plan {
+            Plan::Omit(reason, mode) => Some((mode, omitted(reason))),
+            Plan::Probe(reason) => self.probe(candidate, reason)?,
+            Plan::Read => self.read(candidate, buffer)?,
+        };
+        Ok(found.map(|(mode, state)| Entry { path: candidate.path.clone(), mode, state }))
+    }
+
+    fn probe(&self, candidate: &Candidate, reason: Omission) -> Result<Option<(u32, EntryState)>, WorkspaceError> {
+        match self.root.stat(candidate.path.as_str().as_bytes()) {
+            Ok(stat) => {
+                let kind = stat.map(|stat| Kind::of(FileType::from_raw_mode(stat.st_mode)));
+                Ok(inventory::probed(candidate, reason, kind).map(|(reason, mode)| (mode, omitted(reason))))
+            }
+            Err(errno) if is_denied(errno) => Ok(Some(self.unreadable(candidate))),
+            Err(errno) => Err(failed(candidate, errno)),
+        }
+    }
+
+    fn read(&self, candidate: &Candidate, buffer: &mut Vec<u8>) -> Result<Option<(u32, EntryState)>, WorkspaceError> {
+        for _ in 0..3 {
+            match self.root.open_file(candidate.path.as_str().as_bytes()) {
+                Ok(file) => match self.attempt(candidate, &file, buffer)? {
+                    Attempt::Whole(found) => return Ok(found),
+                    Attempt::Changed => {}
+                },
+                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+                // A link in the last place is a link; one further up means that nothing stands here.
+                Err(Errno::LOOP) => return self.probe(candidate, Omission::NotARegularFile),
+                // A socket, or a device without a driver.
+                Err(Errno::NXIO | Errno::NODEV) => {
+                    return Ok(Some((self.mode(candidate, None), omitted(Omission::NotARegularFile))));
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(errno) if is_denied(errno) => return Ok(Some(self.unreadable(candidate))),
+                Err(errno) => return Err(failed(candidate, errno)),
+            }
+        }
+        Err(WorkspaceError::Unstable { path: candidate.path.as_str().to_owned() })
+    }
+
+    fn attempt(&self, candidate: &Candidate, file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<Attempt, WorkspaceError> {
+        let fail = |errno| failed(candidate, errno);
+        let before = rustix::fs::fstat(file).map_err(fail)?;
+        let mode = self.mode(candidate, Some(&before));
+        match Kind::of(FileType::from_raw_mode(before.st_mode)) {
+            Kind::File => {}
+            Kind::Directory => return Ok(Attempt::Whole(None)),
+            _ => return Ok(Attempt::Whole(Some((mode, omitted(Omission::NotARegularFile))))),
+        }
+        let size = before.st_size as u64;
+        if size > self.limits.max_file_bytes {
+            let state = EntryState::Omitted { reason: Omission::Oversize, hash: None, size: Some(size) };
+            return Ok(Attempt::Whole(Some((mode, state))));
+        }
+        // One byte more than the size, so that a single read shows the end of the file as well.
+        let wanted = size as usize + 1;
+        if buffer.len() < wanted {
+            buffer.resize(wanted, 0);
+        }
+        let mut length = 0;
+        while length < wanted {
+            match rustix::io::read(file, &mut buffer[length..wanted]) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(fail(errno)),
+            }
+            if length + 1 == wanted {
+                break;
+            }
+        }
+        let after = rustix::fs::fstat(file).map_err(fail)?;
+        if length as u64 != size || !same_version(&before, &after) {
+            return Ok(Attempt::Changed);
+        }
+        let bytes = &buffer[..length];
+        let hash = ContentHash::of(bytes);
+        if let Some(reason) = content::classify(bytes) {
+            let state = EntryState::Omitted { reason, hash: Some(hash), size: Some(size) };
+            return Ok(Attempt::Whole(Some((mode, state))));
+        }
+        self.count(size)?;
+        (self.visit)(&candidate.path, &hash, bytes);
+        Ok(Attempt::Whole(Some((mode, EntryState::Included { hash, size }))))
+    }
+
+    /// Counts an included file against the limits of the whole scope, which fail the scan: never the first so many files are taken.
+    fn count(&self, size: u64) -> Result<(), WorkspaceError> {
+        let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes = self.bytes.fetch_add(size, Ordering::Relaxed) + size;
+        if files > self.limits.max_files {
+            return Err(WorkspaceError::Limit { what: "files", key: "max_files", limit: self.limits.max_files });
+        }
+        if bytes > self.limits.max_source_bytes {
+            return Err(WorkspaceError::Limit {
+                what: "bytes of source",
+                key: "max_source_bytes",
+                limit: self.limits.max_source_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns Git's mode of a regular file as the worktree has it, or the index where the worktree cannot say.
+    fn mode(&self, candidate: &Candidate, stat: Option<&Stat>) -> u32 {
+        match (stat, candidate.tracked_mode) {
+            (_, Some(mode)) if !self.git.file_mode => mode,
+            (Some(stat), _) if stat.st_mode & 0o100 != 0 => MODE_EXECUTABLE,
+            (Some(_), _) => MODE_FILE,
+            (None, mode) => mode.unwrap_or(MODE_FILE),
+        }
+    }
+
+    fn unreadable(&self, candidate: &Candidate) -> (u32, EntryState) {
+        (self.mode(candidate, None), omitted(Omission::Unreadable))
+    }
+}
+
+fn omitted(reason: Omission) -> EntryState {
+    EntryState::Omitted { reason, hash: None, size: None }
+}
+
+fn is_denied(errno: Errno) -> bool {
+    matches!(errno, Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG)
+}
+
+/// Returns whether two looks at an open file saw the same version of it.
+fn same_version(before: &Stat, after: &Stat) -> bool {
+    let version = |stat: &Stat| {
+        (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec)
+    };
+    version(before) == version(after)
+}
