@@ -2,3 +2,25 @@
 //!
 //! Knows no disk and no SQL. Invariant: everything a query reads is an input or another query, so equal inputs give equal edges, in
 //! whatever order they came.
+//!
+//! ```text
+//! SourceFile (path, hash) ─▶ file_facts ─▶ file_surface ─▶ export_sources ─▶ export_graph ─▶ component ─▶ solve_exports
+//!                                │              │                                                             │
+//! Inventory (paths) ─▶ is_file, is_directory, files_in ─▶ context ─▶ module                              export_table
+//!                                │              └──────────▶ rebindings ─▶ rebound ─▶ rebound_in              │
+//!                                └─────────────────────────────▶ file_edges ◀───────────┴─────────────────────┘
+//! ```
+//!
+//! Cycles of modules never reach salsa: the export graph is cut into strongly connected components first, and one query solves one
+//! component whole.
+
+mod components;
+mod database;
+mod edges;
+mod facts;
+mod inputs;
+mod lookup;
+mod modules;
+mod tree;
+
+pub use database::{AnalysisError, Applied, Database, FileInput, Outcome, Resolved, Stale, Update};

@@ -151,3 +151,8 @@ pub struct Export {
 pub fn language_of(path: &RepoPath) -> Option<(&'static dyn LanguageSupport, Dialect)> {
     REGISTRY.iter().find_map(|language| language.dialect(path).map(|dialect| (*language, dialect)))
 }
+
+/// Returns the position in `table` of the language that reads the file, and its dialect.
+pub fn find_language(table: &[&'static dyn LanguageSupport], path: &RepoPath) -> Option<(usize, Dialect)> {
+    table.iter().enumerate().find_map(|(index, language)| language.dialect(path).map(|dialect| (index, dialect)))
+}

@@ -1,0 +1,458 @@
+//! The database as the engine sees it: apply a change, ask for edges.
+//!
+//! Must not know where facts come from. Invariant: between two calls no clone of the storage is alive, because in salsa a write waits
+//! for all of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dashmap::DashMap;
+use salsa::{Cancelled, Durability, Setter};
+
+use crate::languages::{self, Dialect, LanguageSupport};
+use crate::model::{ContentHash, FileEdges, FileFacts, RepoPath};
+
+use super::edges::{file_edges, rebindings, rebound};
+use super::facts::file_facts;
+use super::inputs::{Content, Db, Inventory, LanguageIndex, Settings, SourceFile};
+use super::modules::{Component, Module, export_graph, export_sources, file_module, file_module_name, solve_exports};
+use super::tree::Tree;
+
+/// Why edges could not be computed.
+#[derive(Debug, thiserror::Error)]
+pub enum AnalysisError {
+    /// A defect in a language's rules; the database stays usable.
+    #[error("resolution stopped short: {message}")]
+    Panicked { message: String },
+    /// A write came in between.
+    #[error("resolution was interrupted by a newer change")]
+    Interrupted,
+    /// The machine gave no thread to resolve on.
+    #[error("no thread could be started to resolve on")]
+    Thread {
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// What became of the bytes of one included file.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Facts of a source file of a registered language.
+    Facts(Arc<FileFacts>),
+    /// Text of no registered language: it exists, and nothing more.
+    Text,
+    /// A source file whose facts could not be made.
+    Failed,
+}
+
+/// One included file as it is now.
+#[derive(Clone, Debug)]
+pub struct FileInput {
+    pub path: RepoPath,
+    pub hash: ContentHash,
+    pub outcome: Outcome,
+}
+
+/// What changed since the last update.
+#[derive(Clone, Debug, Default)]
+pub struct Update {
+    pub files: Vec<FileInput>,
+    pub removed: Vec<RepoPath>,
+}
+
+/// How much an update really changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    pub added: u64,
+    pub changed: u64,
+    pub removed: u64,
+}
+
+/// How the database differs from a manifest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stale {
+    /// Files that are new or have other bytes, sorted.
+    pub changed: Vec<RepoPath>,
+    /// Files that are gone, sorted.
+    pub removed: Vec<RepoPath>,
+}
+
+/// The edges of every source file.
+#[derive(Clone, Debug, Default)]
+pub struct Resolved {
+    /// Sorted by path.
+    pub edges: Vec<(RepoPath, Arc<FileEdges>)>,
+    /// How many files were resolved anew.
+    pub resolved_files: u64,
+}
+
+/// State that all handles of one database share.
+struct Shared {
+    /// The content-addressed facts: those that some input names.
+    facts: DashMap<(ContentHash, Dialect), Arc<FileFacts>>,
+    listening: AtomicBool,
+    log: Mutex<Vec<String>>,
+    resolutions: AtomicU64,
+}
+
+/// What the database was last told of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    hash: ContentHash,
+    failed: bool,
+}
+
+/// The handle on which queries run; cloned for the threads of one pass.
+#[salsa::db]
+#[derive(Clone)]
+struct Handle {
+    storage: salsa::Storage<Self>,
+    languages: &'static [&'static dyn LanguageSupport],
+    inputs: Option<(Inventory, Settings)>,
+    files: Arc<HashMap<RepoPath, SourceFile>>,
+    /// The values of `files`, by path.
+    sorted: Arc<[SourceFile]>,
+    shared: Arc<Shared>,
+}
+
+#[salsa::db]
+impl salsa::Database for Handle {}
+
+#[salsa::db]
+impl Db for Handle {
+    fn inventory(&self) -> Inventory {
+        self.inputs.expect("a handle leaves its constructor with its inputs").0
+    }
+
+    fn settings(&self) -> Settings {
+        self.inputs.expect("a handle leaves its constructor with its inputs").1
+    }
+
+    fn language(&self, index: LanguageIndex) -> &'static dyn LanguageSupport {
+        self.languages[usize::from(index.0)]
+    }
+
+    fn source_file(&self, path: &str) -> Option<SourceFile> {
+        self.files.get(path).copied()
+    }
+
+    fn source_files(&self) -> &[SourceFile] {
+        &self.sorted
+    }
+
+    fn stored_facts(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>> {
+        self.shared.facts.get(&(hash, dialect)).map(|facts| Arc::clone(&facts))
+    }
+
+    fn note(&self, query: &'static str, subject: &dyn Display) {
+        if self.shared.listening.load(Ordering::Relaxed) {
+            let line = format!("{query} {subject}");
+            self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        }
+    }
+
+    fn count_resolution(&self) {
+        self.shared.resolutions.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The incremental database. One thread owns it.
+pub struct Database {
+    handle: Handle,
+    /// Every included path, text too.
+    known: BTreeMap<RepoPath, Known>,
+    /// How many inputs name the facts of a content.
+    uses: HashMap<(ContentHash, Dialect), u32>,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Database").field("files", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Makes an empty database for the languages of this build.
+    pub fn new(source_roots: Option<&[String]>) -> Self {
+        Self::with_languages(languages::REGISTRY, source_roots)
+    }
+
+    /// As [`Self::new`], for a table of languages of the caller's choice.
+    pub fn with_languages(languages: &'static [&'static dyn LanguageSupport], source_roots: Option<&[String]>) -> Self {
+        let mut handle = Handle {
+            storage: salsa::Storage::default(),
+            languages,
+            inputs: None,
+            files: Arc::default(),
+            sorted: Arc::from([]),
+            shared: Arc::new(Shared {
+                facts: DashMap::new(),
+                listening: AtomicBool::new(false),
+                log: Mutex::default(),
+                resolutions: AtomicU64::new(0),
+            }),
+        };
+        let tree = Arc::new(Tree::new(std::iter::empty()));
+        let inventory = Inventory::builder(tree).durability(Durability::HIGH).new(&handle);
+        let settings = Settings::builder(shared_roots(source_roots)).durability(Durability::HIGH).new(&handle);
+        handle.inputs = Some((inventory, settings));
+        Self { handle, known: BTreeMap::new(), uses: HashMap::new() }
+    }
+
+    /// Replaces the configured source roots.
+    pub fn set_source_roots(&mut self, source_roots: Option<&[String]>) {
+        let roots = shared_roots(source_roots);
+        let settings = self.handle.settings();
+        if settings.source_roots(&self.handle) != roots {
+            settings.set_source_roots(&mut self.handle).to(roots);
+        }
+    }
+
+    /// Returns how the database differs from the included files of a manifest, given by path.
+    pub fn stale<'a>(&self, manifest: impl Iterator<Item = (&'a RepoPath, ContentHash)>) -> Stale {
+        let mut stale = Stale::default();
+        let mut known = self.known.iter().peekable();
+        for (path, hash) in manifest {
+            while let Some((gone, _)) = known.next_if(|(known, _)| *known < path) {
+                stale.removed.push(gone.clone());
+            }
+            match known.next_if(|(known, _)| *known == path) {
+                Some((_, known)) if known.hash == hash => {}
+                _ => stale.changed.push(path.clone()),
+            }
+        }
+        stale.removed.extend(known.map(|(gone, _)| gone.clone()));
+        stale
+    }
+
+    /// Returns whether facts of this content are in memory.
+    pub fn stored_facts(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>> {
+        self.handle.stored_facts(hash, dialect)
+    }
+
+    /// Brings the inputs up to date. What is equal already is not set again.
+    pub fn apply(&mut self, update: Update) -> Applied {
+        let mut applied = Applied::default();
+        let mut paths_changed = false;
+        let mut released = Vec::new();
+        for path in update.removed {
+            if self.known.remove(&path).is_some() {
+                applied.removed += 1;
+                paths_changed = true;
+                if let Some(file) = self.handle.source_file(path.as_str()) {
+                    self.set_content(file, Content::Absent, &mut released);
+                }
+            }
+        }
+        let mut added = Vec::new();
+        for FileInput { path, hash, outcome } in update.files {
+            let now = Known { hash, failed: matches!(outcome, Outcome::Failed) };
+            match self.known.insert(path.clone(), now) {
+                Some(before) if before == now => continue,
+                Some(_) => applied.changed += 1,
+                None => {
+                    applied.added += 1;
+                    paths_changed = true;
+                }
+            }
+            let Some((language, dialect)) = self.language_of(&path) else { continue };
+            let content = match outcome {
+                Outcome::Facts(facts) => {
+                    // Before the setter, so that no query can miss them.
+                    self.handle.shared.facts.entry((hash, dialect)).or_insert(facts);
+                    Content::Facts(hash)
+                }
+                Outcome::Text | Outcome::Failed => Content::Failed,
+            };
+            if let Some(file) = self.handle.source_file(path.as_str()) {
+                self.set_content(file, content, &mut released);
+            } else {
+                let builder = SourceFile::builder(path.clone(), language, dialect, content);
+                let file = builder.durability(Durability::MEDIUM).path_durability(Durability::NEVER_CHANGE).new(&self.handle);
+                self.count_use(content, dialect);
+                added.push((path, file));
+            }
+        }
+        if !added.is_empty() {
+            let files = Arc::make_mut(&mut self.handle.files);
+            files.extend(added);
+            let mut sorted: Vec<_> = files.iter().collect();
+            sorted.sort_unstable_by_key(|(path, _)| *path);
+            self.handle.sorted = sorted.into_iter().map(|(_, file)| *file).collect();
+        }
+        if paths_changed {
+            let tree = Arc::new(Tree::new(self.known.keys()));
+            self.handle.inventory().set_tree(&mut self.handle).to(tree);
+        }
+        for (hash, dialect) in released {
+            if self.uses.get(&(hash, dialect)).is_none_or(|uses| *uses == 0) {
+                self.uses.remove(&(hash, dialect));
+                self.handle.shared.facts.remove(&(hash, dialect));
+            }
+        }
+        applied
+    }
+
+    fn language_of(&self, path: &RepoPath) -> Option<(LanguageIndex, Dialect)> {
+        let (language, dialect) = languages::find_language(self.handle.languages, path)?;
+        u16::try_from(language).ok().map(|index| (LanguageIndex(index), dialect))
+    }
+
+    fn count_use(&mut self, content: Content, dialect: Dialect) {
+        if let Content::Facts(hash) = content {
+            *self.uses.entry((hash, dialect)).or_default() += 1;
+        }
+    }
+
+    fn set_content(&mut self, file: SourceFile, content: Content, released: &mut Vec<(ContentHash, Dialect)>) {
+        let (before, dialect) = (file.content(&self.handle), file.dialect(&self.handle));
+        self.count_use(content, dialect);
+        if let Content::Facts(hash) = before {
+            if let Some(uses) = self.uses.get_mut(&(hash, dialect)) {
+                *uses -= 1;
+            }
+            released.push((hash, dialect));
+        }
+        if before != content {
+            file.set_content(&mut self.handle).to(content);
+        }
+    }
+
+    /// Returns the facts of a source file.
+    pub fn facts(&self, path: &RepoPath) -> Option<Arc<FileFacts>> {
+        self.handle.source_file(path.as_str()).and_then(|file| file_facts(&self.handle, file))
+    }
+
+    /// Returns the name people use for the module of a source file.
+    pub fn module_name(&self, path: &RepoPath) -> Option<Arc<str>> {
+        self.handle.source_file(path.as_str()).and_then(|file| file_module_name(&self.handle, file))
+    }
+
+    /// Returns the edges of one source file.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_all`].
+    pub fn edges(&self, path: &RepoPath) -> Result<Option<Arc<FileEdges>>, AnalysisError> {
+        let Some(file) = self.handle.source_file(path.as_str()) else { return Ok(None) };
+        self.prepare(1, &self.present())?;
+        Ok(run(1, &self.handle, &[file], file_edges)?.pop())
+    }
+
+    /// Returns the edges of all source files, resolved on `threads` threads.
+    ///
+    /// # Errors
+    /// [`AnalysisError::Panicked`] when a language's rules broke down; inputs and memos stay as they are.
+    pub fn resolve_all(&self, threads: usize) -> Result<Resolved, AnalysisError> {
+        let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
+        let files = self.present();
+        self.prepare(threads, &files)?;
+        let edges = run(threads, &self.handle, &files, file_edges)?;
+        let edges = files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect();
+        Ok(Resolved { edges, resolved_files: self.handle.shared.resolutions.load(Ordering::Relaxed) - before })
+    }
+
+    /// Returns the source files of the manifest, by path.
+    fn present(&self) -> Vec<SourceFile> {
+        let db = &self.handle;
+        db.sorted.iter().copied().filter(|file| file.content(db) != Content::Absent).collect()
+    }
+
+    /// Brings up to date what edges stand on, in the order of dependence: solved bottom up, no query waits for a long chain of others,
+    /// neither when it runs nor when it is verified.
+    fn prepare(&self, threads: usize, files: &[SourceFile]) -> Result<(), AnalysisError> {
+        run(threads, &self.handle, files, |db, file| {
+            let module = file_module(db, file);
+            export_sources(db, Module::new(db, file.language(db), &module));
+        })?;
+        for language in 0..self.handle.languages.len() {
+            let Ok(language) = u16::try_from(language).map(LanguageIndex) else { break };
+            run(1, &self.handle, &[()], |db, ()| {
+                for members in &export_graph(db, db.inventory(), language).components {
+                    solve_exports(db, Component::new(db, language, members));
+                }
+            })?;
+        }
+        run(threads, &self.handle, files, |db, file| drop(rebindings(db, file)))?;
+        run(1, &self.handle, &[()], |db, ()| drop(rebound(db, db.inventory())))?;
+        Ok(())
+    }
+
+    /// Starts or ends the log of executed queries.
+    pub fn listen(&mut self, on: bool) {
+        self.handle.shared.listening.store(on, Ordering::Relaxed);
+    }
+
+    /// Returns the queries executed since the last call, each as `query subject`, in the order they started.
+    pub fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut *self.handle.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn shared_roots(roots: Option<&[String]>) -> Option<Arc<[Arc<str>]>> {
+    roots.map(|roots| roots.iter().map(|root| Arc::from(root.as_str())).collect())
+}
+
+/// Room for the stack of a resolver on hostile input; only pages that are used count.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Files a thread takes at a time.
+const CHUNK: usize = 16;
+
+/// Runs a query for every item on several threads, each with a handle of its own; the results come in the order of the items.
+fn run<I: Copy + Sync, R: Send>(
+    threads: usize,
+    handle: &Handle,
+    items: &[I],
+    query: impl Fn(&dyn Db, I) -> R + Sync,
+) -> Result<Vec<R>, AnalysisError> {
+    let next = AtomicUsize::new(0);
+    let threads = threads.clamp(1, items.len().div_ceil(CHUNK).max(1));
+    let work = |handle: Handle| {
+        let mut found: Vec<(usize, R)> = Vec::new();
+        loop {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let Some(chunk) = items.get(start..items.len().min(start + CHUNK)).filter(|chunk| !chunk.is_empty()) else { break };
+            for (offset, &item) in chunk.iter().enumerate() {
+                found.push((start + offset, query(&handle, item)));
+            }
+        }
+        found
+    };
+    let mut found = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                let handle = handle.clone();
+                let work = &work;
+                std::thread::Builder::new()
+                    .name("resolve".to_owned())
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, move || {
+                        std::panic::catch_unwind(AssertUnwindSafe(|| Cancelled::catch(AssertUnwindSafe(|| work(handle)))))
+                    })
+                    .map_err(|source| AnalysisError::Thread { source })
+            })
+            .collect();
+        let mut found = Vec::with_capacity(items.len());
+        let mut failure = None;
+        for worker in workers {
+            match worker.map(|worker| worker.join()) {
+                Ok(Ok(Ok(Ok(part)))) => found.extend(part),
+                Ok(Ok(Ok(Err(_)))) => failure = failure.or(Some(AnalysisError::Interrupted)),
+                Ok(Ok(Err(panic)) | Err(panic)) => failure = Some(AnalysisError::Panicked { message: message(panic.as_ref()) }),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(found), Err)
+    })?;
+    found.sort_unstable_by_key(|(index, _)| *index);
+    Ok(found.into_iter().map(|(_, result)| result).collect())
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

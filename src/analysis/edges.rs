@@ -1,0 +1,62 @@
+//! What files do to each other: rebindings, and the edges of one file.
+//!
+//! Must not know a language's rules. Invariant: [`rebound`] reads every surface of the repository, so that nothing but
+//! [`rebound_in`] may depend on it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::model::{FileEdges, RepoPath, Target};
+
+use super::facts::{file_facts, file_surface};
+use super::inputs::{Db, Inventory, SourceFile};
+use super::lookup::{DatabaseLookup, Stage};
+
+/// Returns what a file rebinds outside itself. Not run again when a body is edited.
+#[salsa::tracked(returns(clone))]
+pub(super) fn rebindings(db: &dyn Db, file: SourceFile) -> Arc<[Target]> {
+    db.note("rebindings", file.path(db));
+    let Some(surface) = file_surface(db, file) else { return Arc::default() };
+    let language = file.language(db);
+    let lookup = DatabaseLookup::new(db, language, Stage::Rebindings);
+    Arc::from(db.language(language).rebindings(file.path(db), &surface, &lookup))
+}
+
+/// The names that are rebound from outside, by the file that defines them.
+type Rebound = HashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>;
+
+/// Returns the rebound names of the whole repository. Not run again while no file changes what it rebinds.
+#[salsa::tracked(returns(clone))]
+pub(super) fn rebound(db: &dyn Db, inventory: Inventory) -> Arc<Rebound> {
+    db.note("rebound", &"");
+    let tree = inventory.tree(db);
+    let mut names: BTreeMap<RepoPath, BTreeSet<Arc<str>>> = BTreeMap::new();
+    for &file in db.source_files() {
+        if tree.is_file(file.path(db).as_str()) {
+            for target in rebindings(db, file).iter() {
+                let rebound = names.entry(target.file.clone()).or_default();
+                rebound.extend(target.definition.as_ref().map(|definition| Arc::clone(&definition.qualified)));
+            }
+        }
+    }
+    Arc::new(names.into_iter().map(|(file, names)| (file, Arc::new(names))).collect())
+}
+
+/// Returns the names of one file that others rebind. Equal when the rebindings of other files' names change.
+#[salsa::tracked(returns(clone))]
+pub(super) fn rebound_in(db: &dyn Db, file: SourceFile) -> Arc<BTreeSet<Arc<str>>> {
+    db.note("rebound_in", file.path(db));
+    rebound(db, db.inventory()).get(file.path(db)).cloned().unwrap_or_default()
+}
+
+/// Resolves the references of one file. Not run again when the body of another file is edited, nor when a name changes there that it
+/// does not consult.
+#[salsa::tracked(returns(clone))]
+pub(super) fn file_edges(db: &dyn Db, file: SourceFile) -> Arc<FileEdges> {
+    db.note("file_edges", file.path(db));
+    db.count_resolution();
+    let Some(facts) = file_facts(db, file) else { return Arc::default() };
+    let language = file.language(db);
+    let lookup = DatabaseLookup::new(db, language, Stage::Edges);
+    Arc::new(db.language(language).resolve(file.path(db), &facts, &lookup))
+}

@@ -1,0 +1,186 @@
+//! [`Lookup`] over the database: each question of a language becomes a query, asked once.
+//!
+//! Must not know what the answers are for. Invariant: a stage asks only what the stages before it make, so that no query reaches itself.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::languages::{ExportTable, Lookup, ModuleKey, ModuleResolution};
+use crate::model::{ParseStatus, RepoPath, Surface};
+
+use super::edges::rebound_in;
+use super::facts::{file_parse_status, file_surface};
+use super::inputs::{Db, LanguageIndex};
+use super::modules::{self, Directory, Module, Specifier, reaches};
+use super::tree::{self, AskedPath};
+
+/// Which query the lookup serves; later ones may ask more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage<'db> {
+    Context,
+    Module,
+    Sources,
+    /// Solving this component: the tables of its own members are not there yet.
+    Exports(&'db [ModuleKey]),
+    Rebindings,
+    Edges,
+}
+
+/// The view of one query on the repository. The first time something is asked the database notes the dependency; after that the
+/// answer is kept here, since a look-up in an own table costs a fraction of a query.
+pub(super) struct DatabaseLookup<'db> {
+    db: &'db dyn Db,
+    language: LanguageIndex,
+    stage: Stage<'db>,
+    surfaces: RefCell<HashMap<RepoPath, Option<Arc<Surface>>>>,
+    parse_statuses: RefCell<HashMap<RepoPath, Option<ParseStatus>>>,
+    contexts: RefCell<Vec<(Arc<str>, Arc<str>)>>,
+    modules: RefCell<Vec<ModulesOfContext>>,
+    exports: RefCell<HashMap<ModuleKey, Arc<ExportTable>>>,
+    rebound: RefCell<HashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>>,
+}
+
+/// What names mean in one context. A query meets one or two contexts, so that a list of these is searched quicker than a table.
+struct ModulesOfContext {
+    context: Arc<str>,
+    names: HashMap<Arc<str>, Arc<ModuleResolution>>,
+}
+
+impl<'db> DatabaseLookup<'db> {
+    pub(super) fn new(db: &'db dyn Db, language: LanguageIndex, stage: Stage<'db>) -> Self {
+        Self {
+            db,
+            language,
+            stage,
+            surfaces: RefCell::default(),
+            parse_statuses: RefCell::default(),
+            contexts: RefCell::default(),
+            modules: RefCell::default(),
+            exports: RefCell::default(),
+            rebound: RefCell::default(),
+        }
+    }
+
+    /// Returns whether the table of a module may be asked for now.
+    fn may_ask_exports(&self, module: &ModuleKey) -> bool {
+        match self.stage {
+            Stage::Context | Stage::Module | Stage::Sources => false,
+            Stage::Rebindings | Stage::Edges => true,
+            Stage::Exports(members) => {
+                let declared = members.iter().any(|member| {
+                    let sources = modules::export_sources(self.db, Module::new(self.db, self.language, member));
+                    sources.binary_search(module).is_ok()
+                });
+                members.binary_search(module).is_err() && (declared || !reaches(self.db, self.language, module, members))
+            }
+        }
+    }
+}
+
+impl Lookup for DatabaseLookup<'_> {
+    fn source_roots(&self) -> Option<Arc<[Arc<str>]>> {
+        self.db.settings().source_roots(self.db)
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        tree::is_file(self.db, AskedPath::new(self.db, path))
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        tree::is_directory(self.db, AskedPath::new(self.db, path))
+    }
+
+    fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
+        tree::files_in(self.db, AskedPath::new(self.db, directory))
+    }
+
+    fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus> {
+        if let Some(known) = self.parse_statuses.borrow().get(path) {
+            return *known;
+        }
+        let status = match self.db.source_file(path.as_str()) {
+            Some(file) => file_parse_status(self.db, file),
+            // Asked only so that this query runs again when the path appears.
+            None => {
+                self.is_file(path.as_str());
+                None
+            }
+        };
+        self.parse_statuses.borrow_mut().insert(path.clone(), status);
+        status
+    }
+
+    fn surface(&self, path: &RepoPath) -> Option<Arc<Surface>> {
+        if let Some(known) = self.surfaces.borrow().get(path) {
+            return known.clone();
+        }
+        let surface = match self.db.source_file(path.as_str()) {
+            Some(file) => file_surface(self.db, file),
+            None => {
+                self.is_file(path.as_str());
+                None
+            }
+        };
+        self.surfaces.borrow_mut().insert(path.clone(), surface.clone());
+        surface
+    }
+
+    fn context(&self, directory: &str) -> Arc<str> {
+        if let Some((_, known)) = self.contexts.borrow().iter().find(|(asked, _)| asked.as_ref() == directory) {
+            return Arc::clone(known);
+        }
+        let context = modules::context(self.db, Directory::new(self.db, self.language, directory));
+        self.contexts.borrow_mut().push((Arc::from(directory), Arc::clone(&context)));
+        context
+    }
+
+    fn module(&self, context: &str, specifier: &str) -> Arc<ModuleResolution> {
+        let position = self.modules.borrow().iter().position(|known| known.context.as_ref() == context);
+        if let Some(known) = position.and_then(|position| self.modules.borrow()[position].names.get(specifier).cloned()) {
+            return known;
+        }
+        let module = modules::module(self.db, Specifier::new(self.db, self.language, context, specifier));
+        let mut contexts = self.modules.borrow_mut();
+        let position = position.unwrap_or_else(|| {
+            contexts.push(ModulesOfContext { context: Arc::from(context), names: HashMap::new() });
+            contexts.len() - 1
+        });
+        contexts[position].names.insert(Arc::from(specifier), Arc::clone(&module));
+        module
+    }
+
+    fn exports(&self, module: &ModuleKey) -> Arc<ExportTable> {
+        if let Some(known) = self.exports.borrow().get(module) {
+            return Arc::clone(known);
+        }
+        let table = if self.may_ask_exports(module) {
+            modules::export_table(self.db, Module::new(self.db, self.language, module))
+        } else {
+            // A language that asks too early gets a table that claims nothing, instead of a cycle.
+            debug_assert!(false, "exports of `{}` asked for before they are made", module.0);
+            Arc::new(ExportTable { open: true, ..ExportTable::default() })
+        };
+        self.exports.borrow_mut().insert(module.clone(), Arc::clone(&table));
+        table
+    }
+
+    fn rebound(&self, file: &RepoPath) -> Arc<BTreeSet<Arc<str>>> {
+        debug_assert!(self.stage == Stage::Edges, "rebindings asked for before they are made");
+        if self.stage != Stage::Edges {
+            return Arc::default();
+        }
+        if let Some(known) = self.rebound.borrow().get(file) {
+            return Arc::clone(known);
+        }
+        let names = match self.db.source_file(file.as_str()) {
+            Some(input) => rebound_in(self.db, input),
+            None => {
+                self.is_file(file.as_str());
+                Arc::default()
+            }
+        };
+        self.rebound.borrow_mut().insert(file.clone(), Arc::clone(&names));
+        names
+    }
+}

@@ -1,0 +1,96 @@
+//! The tree of included paths, and the firewalls around it: a query that asked about one path is not run again because another came.
+//!
+//! Must not know contents. Invariant: every directory above an included file is in the tree, and no other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::model::RepoPath;
+
+use super::inputs::Db;
+
+/// The included paths by directory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Tree {
+    directories: HashMap<Arc<str>, Arc<[RepoPath]>>,
+}
+
+impl Tree {
+    /// Makes the tree of `paths`, which are sorted.
+    pub(super) fn new<'a>(paths: impl Iterator<Item = &'a RepoPath>) -> Self {
+        let mut lists: HashMap<&str, Vec<RepoPath>> = HashMap::new();
+        for path in paths {
+            let mut directory = path.directory();
+            lists.entry(directory).or_default().push(path.clone());
+            while let Some((above, _)) = directory.rsplit_once('/') {
+                directory = above;
+                if lists.contains_key(directory) {
+                    break;
+                }
+                lists.insert(directory, Vec::new());
+            }
+        }
+        // The root is a directory even of an empty repository.
+        lists.entry("").or_default();
+        Self { directories: lists.into_iter().map(|(directory, files)| (Arc::from(directory), Arc::from(files))).collect() }
+    }
+
+    pub(super) fn is_file(&self, path: &str) -> bool {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        self.directories.get(directory).is_some_and(|files| files.binary_search_by(|file| file.as_str().cmp(path)).is_ok())
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        self.directories.contains_key(path)
+    }
+
+    fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
+        self.directories.get(directory).cloned().unwrap_or_default()
+    }
+}
+
+/// A path as a question: of a file or directory that may or may not exist.
+#[salsa::interned(revisions = usize::MAX)]
+pub(super) struct AskedPath<'db> {
+    #[returns(ref)]
+    pub text: Arc<str>,
+}
+
+/// Not run again when contents change; when a path comes or goes, run again and equal for every other path.
+#[salsa::tracked(returns(copy))]
+pub(super) fn is_file<'db>(db: &'db dyn Db, path: AskedPath<'db>) -> bool {
+    db.note("is_file", path.text(db));
+    db.inventory().tree(db).is_file(path.text(db))
+}
+
+/// As [`is_file`]; a directory that stays is equal whatever comes or goes in it.
+#[salsa::tracked(returns(copy))]
+pub(super) fn is_directory<'db>(db: &'db dyn Db, path: AskedPath<'db>) -> bool {
+    db.note("is_directory", path.text(db));
+    db.inventory().tree(db).is_directory(path.text(db))
+}
+
+/// Not run again when contents change; equal while no file comes or goes directly in this directory.
+#[salsa::tracked(returns(clone))]
+pub(super) fn files_in<'db>(db: &'db dyn Db, directory: AskedPath<'db>) -> Arc<[RepoPath]> {
+    db.note("files_in", directory.text(db));
+    db.inventory().tree(db).files_in(directory.text(db))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directory_above_a_file_is_one() {
+        let paths = ["a/b/c.py", "a/d.py", "e.py"].map(|path| RepoPath::parse(path).expect("valid"));
+        let tree = Tree::new(paths.iter());
+        for directory in ["", "a", "a/b"] {
+            assert!(tree.is_directory(directory), "{directory:?}");
+        }
+        assert!(!tree.is_directory("a/b/c.py") && !tree.is_directory("b"));
+        assert!(tree.is_file("a/b/c.py") && tree.is_file("e.py") && !tree.is_file("a/b") && !tree.is_file("c.py"));
+        assert_eq!(tree.files_in("a").as_ref(), &paths[1..2]);
+        assert_eq!(tree.files_in("nowhere").len(), 0);
+    }
+}
