@@ -1,0 +1,306 @@
+//! The rules of the house that a reader could break without noticing: which layer imports which, where SQL, salsa and printing live,
+//! and how files introduce themselves. Reads the sources as text and knows no more Rust than that.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bottom to top: a layer imports only from those before it.
+const LAYERS: &[&str] =
+    &["model", "config", "languages", "parse", "workspace", "analysis", "store", "engine", "query", "render", "server", "cli"];
+
+/// A source file of the crate, without its tests.
+struct Source {
+    path: String,
+    layer: Option<usize>,
+    /// As written, up to the tests.
+    text: String,
+    /// As `text`, with comments and the insides of string literals blanked.
+    code: String,
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&root, &mut files);
+    files.sort();
+    files
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|suffix| suffix == "rs"))
+        .filter_map(|file| {
+            let path = file.strip_prefix(&root).expect("below the root").to_string_lossy().replace('\\', "/");
+            // A module of tests in a file of its own.
+            if path.ends_with("/tests.rs") || path.contains("/tests/") {
+                return None;
+            }
+            let whole = fs::read_to_string(&file).expect("a source file is UTF-8");
+            let text = whole.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+            let top = path.split('/').next().unwrap_or_default().trim_end_matches(".rs").to_owned();
+            let layer = LAYERS.iter().position(|layer| *layer == top);
+            Some(Source { layer, code: blank(&text), path, text })
+        })
+        .collect()
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("the sources are readable") {
+        let path = entry.expect("the sources are readable").path();
+        if path.is_dir() { collect(&path, files) } else { files.push(path) }
+    }
+}
+
+/// Blanks comments, and the insides of string and character literals, so that what remains is code. Keeps the lines.
+fn blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let chars: Vec<char> = text.chars().collect();
+    let mut at = 0;
+    let keep = |c: char| if c == '\n' { '\n' } else { ' ' };
+    while at < chars.len() {
+        let rest = &chars[at..];
+        if rest.starts_with(&['/', '/']) {
+            while at < chars.len() && chars[at] != '\n' {
+                out.push(' ');
+                at += 1;
+            }
+        } else if rest.starts_with(&['/', '*']) {
+            while at < chars.len() && !chars[at..].starts_with(&['*', '/']) {
+                out.push(keep(chars[at]));
+                at += 1;
+            }
+        } else if chars[at] == 'r'
+            && (at == 0 || !chars[at - 1].is_alphanumeric() && chars[at - 1] != '_')
+            && rest.iter().skip(1).find(|c| **c != '#') == Some(&'"')
+            && rest.get(1).is_some_and(|c| matches!(c, '#' | '"'))
+        {
+            let hashes = rest.iter().skip(1).take_while(|c| **c == '#').count();
+            let close: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
+            out.push_str(&" ".repeat(hashes + 2));
+            at += hashes + 2;
+            while at < chars.len() && !chars[at..].starts_with(&close) {
+                out.push(keep(chars[at]));
+                at += 1;
+            }
+            out.push_str(&" ".repeat(close.len()));
+            at += close.len();
+        } else if chars[at] == '"' {
+            out.push('"');
+            at += 1;
+            while at < chars.len() && chars[at] != '"' {
+                if chars[at] == '\\' {
+                    out.push(' ');
+                    at += 1;
+                }
+                if at < chars.len() {
+                    out.push(keep(chars[at]));
+                    at += 1;
+                }
+            }
+            out.push('"');
+            at += 1;
+        } else if chars[at] == '\'' && (rest.get(1) == Some(&'\\') || rest.get(2) == Some(&'\'')) {
+            // A character literal; a lifetime has no closing quote two places on.
+            let length =
+                if rest.get(1) == Some(&'\\') { 3 + rest.iter().skip(3).position(|c| *c == '\'').unwrap_or(0) } else { 2 };
+            out.push_str(&" ".repeat(length + 1));
+            at += length + 1;
+        } else {
+            out.push(chars[at]);
+            at += 1;
+        }
+    }
+    out
+}
+
+/// Returns the names that follow `crate::` in code, those of a braced group included.
+fn crate_imports(code: &str) -> BTreeSet<(usize, String)> {
+    let word = |text: &str| text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        if code[..at].ends_with('$') {
+            continue;
+        }
+        let line = code[..at].matches('\n').count() + 1;
+        let rest = &code[at + "crate::".len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let (mut depth, mut start) = (0, 0);
+            for (index, character) in group.char_indices() {
+                match character {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => {
+                        found.insert((line, word(&group[start..index])));
+                        break;
+                    }
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => {
+                        found.insert((line, word(&group[start..index])));
+                        start = index + 1;
+                    }
+                    _ => {}
+                }
+            }
+        } else {
+            found.insert((line, word(rest)));
+        }
+    }
+    found
+}
+
+/// Fails with every place where a rule is broken, so that one run shows them all.
+fn check(rule: &str, broken: Vec<String>) {
+    assert!(broken.is_empty(), "{rule}:\n{}", broken.join("\n"));
+}
+
+fn in_layer(source: &Source, layers: &[&str]) -> bool {
+    source.layer.is_some_and(|layer| layers.contains(&LAYERS[layer]))
+}
+
+/// Returns `path:line` of every line of code that contains one of the words, in files that `outside` says.
+fn places(words: &[&str], outside: impl Fn(&Source) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| outside(source)) {
+        for (index, line) in source.code.lines().enumerate() {
+            if words.iter().any(|word| contains_word(line, word)) {
+                found.push(format!("src/{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+fn contains_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let bounded = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+        let starts_plain = !word.starts_with(|c: char| c.is_alphanumeric());
+        starts_plain || bounded(line[..at].chars().next_back())
+    })
+}
+
+#[test]
+fn layers_import_downwards() {
+    let mut broken = Vec::new();
+    for source in sources() {
+        let Some(own) = source.layer else { continue };
+        for (line, name) in crate_imports(&source.code) {
+            match LAYERS.iter().position(|layer| *layer == name) {
+                Some(other) if other > own => {
+                    broken.push(format!("src/{}:{line}: {} imports {}", source.path, LAYERS[own], name));
+                }
+                _ => {}
+            }
+        }
+    }
+    check("a layer imports only from those below it", broken);
+}
+
+#[test]
+fn every_file_has_a_layer() {
+    let broken = sources()
+        .iter()
+        .filter(|source| source.layer.is_none() && !matches!(source.path.as_str(), "lib.rs" | "main.rs"))
+        .map(|source| format!("src/{}", source.path))
+        .collect();
+    check("every file belongs to a layer of the house", broken);
+}
+
+#[test]
+fn sql_lives_in_the_store() {
+    check("SQLite is named nowhere but in store", places(&["rusqlite"], |source| !in_layer(source, &["store"])));
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|source| !in_layer(source, &["store"])) {
+        for (index, line) in source.text.lines().enumerate() {
+            if ["SELECT ", "INSERT INTO", "DELETE FROM", "CREATE TABLE", "PRAGMA "].iter().any(|word| line.contains(word)) {
+                broken.push(format!("src/{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    check("SQL stands nowhere but in store", broken);
+}
+
+#[test]
+fn salsa_lives_in_analysis_and_engine() {
+    check(
+        "salsa is named nowhere but in analysis and engine",
+        places(&["salsa"], |source| !in_layer(source, &["analysis", "engine"])),
+    );
+}
+
+#[test]
+fn tokio_lives_in_the_server() {
+    check("tokio is named nowhere but in server", places(&["tokio"], |source| !in_layer(source, &["server"])));
+}
+
+#[test]
+fn only_the_outer_layers_print() {
+    check(
+        "nothing below server and cli prints",
+        places(&["println!", "eprintln!", "print!", "eprint!", "dbg!", "stdout()", "stderr()"], |source| {
+            source.layer.is_some() && !in_layer(source, &["server", "cli"])
+        }),
+    );
+}
+
+#[test]
+fn a_generation_is_opened_through_the_engine() {
+    check(
+        "a generation is opened nowhere but through engine",
+        places(&["Generation::open", ".pin("], |source| !in_layer(source, &["store", "engine"])),
+    );
+}
+
+#[test]
+fn nothing_runs_other_programs() {
+    // The benchmark measures the program itself, in processes of its own, and starts nothing else.
+    check(
+        "no process is spawned",
+        places(&["process::Command", "Command::new"], |source| {
+            !in_layer(source, &["parse"]) && !source.path.starts_with("cli/bench")
+        }),
+    );
+}
+
+#[test]
+fn no_unwrap_and_nothing_unfinished() {
+    check("`expect` says why it holds; `unwrap` does not", places(&[".unwrap()", ".unwrap_err()"], |_| true));
+    check("nothing is left unfinished", places(&["todo!", "unimplemented!"], |_| true));
+    let mut broken = Vec::new();
+    for source in sources() {
+        for (index, line) in source.text.lines().enumerate() {
+            if ["TODO", "FIXME", "XXX"].iter().any(|word| contains_word(line, word)) {
+                broken.push(format!("src/{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    check("no note of unfinished work stays", broken);
+}
+
+#[test]
+fn every_file_introduces_itself() {
+    let broken =
+        sources().iter().filter(|source| !source.text.starts_with("//!")).map(|source| format!("src/{}", source.path)).collect();
+    check("every file opens with `//!`", broken);
+}
+
+#[test]
+fn modules_are_nouns_of_the_field() {
+    let vague = ["util", "utils", "helper", "helpers", "manager", "common", "core", "misc"];
+    let broken = sources()
+        .iter()
+        .filter(|source| source.path.split('/').any(|part| vague.contains(&part.trim_end_matches(".rs"))))
+        .map(|source| format!("src/{}", source.path))
+        .collect();
+    check("a module's name says what it is about", broken);
+}
+
+#[test]
+fn the_rules_see_what_they_should() {
+    let imports = |code: &str| crate_imports(&blank(code)).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+    assert_eq!(imports("use crate::store::Generation;"), ["store"]);
+    assert_eq!(imports("use crate::{model::{Span, Place}, query};"), ["model", "query"]);
+    assert_eq!(imports("fn f() { crate::engine::sync(); }"), ["engine"]);
+    assert_eq!(imports("// crate::engine\nconst S: &str = \"crate::store\"; $crate::x"), Vec::<String>::new());
+    assert_eq!(imports("let q = '\"'; crate::store::x(); let s: &'static str = r#\"crate::cli \"#;"), ["store"]);
+    assert!(contains_word("use tokio::net;", "tokio"));
+    assert!(!contains_word("use mytokio::net;", "tokio"));
+    assert!(contains_word("x.unwrap()", ".unwrap()"));
+    assert!(!contains_word("eprintln!(x)", "println!"));
+}
