@@ -1,0 +1,3 @@
+module example.org/shop/worker
+
+go 1.23
