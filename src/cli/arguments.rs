@@ -1,0 +1,211 @@
+//! The clap tree: what can be typed, with its help. Knows no engine; values are checked where they are used, unless clap can.
+//!
+//! Invariant: every command takes the global flags, at any place.
+
+use std::path::PathBuf;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Ask a working tree about its code; every answer is checked against the disk first
+#[derive(Debug, Parser)]
+#[command(name = "sextant", version, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Exit codes: 0 answered, 1 nothing found or a choice is needed, 2 bad usage or request, \
+3 refused as stale, 4 no index, 5 other failure")]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The flags of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print JSON: the wire contract for questions, one stable object otherwise
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Use this worktree instead of the one that holds the current directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Use this scope of the configuration file
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "root")]
+    pub scope: Option<String>,
+    /// Read this configuration file [env: SEXTANT_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Work in this process alone
+    #[arg(long, global = true, env = "SEXTANT_NO_DAEMON", value_parser = FalseyValueParser::new(), hide_env_values = true)]
+    pub no_daemon: bool,
+    /// Choose when to colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
+    /// Print answers only, no summaries
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Trace to standard error what is done; twice for more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnStale {
+    /// Refuse to answer
+    Refuse,
+    /// Sync first, then answer
+    Sync,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build the index from nothing
+    Index,
+    /// Bring the index up to date, or build it when there is none
+    Sync {
+        /// Check every stored object, not only the parts in use
+        #[arg(long)]
+        verify: bool,
+    },
+    /// Say what is indexed and whether it equals the disk
+    Status,
+    /// Forget the index of this worktree
+    Clear,
+    /// Find code for a task or a question, with its callers and callees
+    Explore {
+        /// Words, names or a whole question
+        #[arg(required = true, value_name = "QUERY")]
+        query: Vec<String>,
+        #[command(flatten)]
+        question: Question,
+    },
+    /// Find definitions and files by name
+    Symbols {
+        #[arg(required = true, value_name = "QUERY")]
+        query: Vec<String>,
+        #[command(flatten)]
+        question: Question,
+    },
+    /// List who calls a definition
+    Callers(Relation),
+    /// List what a definition calls
+    Callees(Relation),
+    /// List files and definitions below a path
+    Map {
+        #[arg(value_name = "PATH")]
+        prefix: Option<String>,
+        #[command(flatten)]
+        question: Question,
+    },
+    /// Print lines of an indexed file
+    Read {
+        /// `path`, `path:line` or `path:first-last`
+        #[arg(value_name = "PATH[:LINES]")]
+        place: String,
+        #[command(flatten)]
+        question: Question,
+    },
+    /// Answer a request of the wire contract
+    Query {
+        /// File that holds the request, `-` for standard input
+        #[arg(long, value_name = "FILE")]
+        request_file: PathBuf,
+        /// What to do when the index differs from the disk
+        #[arg(long, value_enum, value_name = "POLICY")]
+        on_stale: Option<OnStale>,
+    },
+    /// Write all nodes, edges and diagnostics as sorted JSON lines
+    Export {
+        /// What to do when the index differs from the disk
+        #[arg(long, value_enum, value_name = "POLICY")]
+        on_stale: Option<OnStale>,
+    },
+    /// Measure this build on a tree
+    #[command(hide = true)]
+    Bench {
+        #[command(subcommand)]
+        subject: Bench,
+    },
+}
+
+/// The flags of questions.
+#[derive(Debug, Default, Args)]
+pub struct Question {
+    /// Look only at this path and below
+    #[arg(long, value_name = "PREFIX")]
+    pub path: Option<String>,
+    /// Give at most so many items
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+    /// Go so deep
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// Keep the JSON answer within so many bytes
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<u32>,
+    /// What to do when the index differs from the disk
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub on_stale: Option<OnStale>,
+}
+
+#[derive(Debug, Args)]
+pub struct Relation {
+    /// A qualified name or its end, `path:line`, `path::name` or an id
+    #[arg(value_name = "SYMBOL")]
+    pub symbol: String,
+    /// Print the bodies too
+    #[arg(long)]
+    pub source: bool,
+    #[command(flatten)]
+    pub question: Question,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Measure index, sync and query against the floor of reading and parsing alone
+    Index {
+        /// Runs of each measurement; the median counts
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=25))]
+        runs: u32,
+        /// Definition whose callers are asked for
+        #[arg(long, default_value = "django.db.models.query.QuerySet.iterator")]
+        symbol: String,
+        /// Question that is explored
+        #[arg(long, default_value = "queryset iteration chunked fetch")]
+        query: String,
+        /// File whose one body edit is synced, in a copy of the tree
+        #[arg(long, default_value = "django/db/models/query.py")]
+        edit: String,
+    },
+    /// Run one measurement in this process and print it; the benchmark calls itself so
+    #[command(hide = true)]
+    Part { part: String },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_tree_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_stand_anywhere() {
+        for line in ["sextant --json callers a.b --limit 3", "sextant callers --limit 3 a.b --json"] {
+            let arguments = Arguments::try_parse_from(line.split(' ')).expect("a valid line");
+            assert!(arguments.global.json, "{line}");
+            let Command::Callers(relation) = arguments.command else { panic!("{line}") };
+            assert_eq!((relation.symbol.as_str(), relation.question.limit), ("a.b", Some(3)));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! From a failure to what a caller sees: the contract's code, an exit code, a sentence and what to do about it.
+//!
+//! Must not know which command ran. Invariant: one table holds every code, so that no surface invents its own.
+
+use std::fmt::Write as _;
+
+/// The exit codes of the commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Answered = 0,
+    NothingFound = 1,
+    Usage = 2,
+    Stale = 3,
+    NoIndex = 4,
+    Failed = 5,
+}
+
+/// One code of the contract: how a command that met it exits, and what its user can do.
+struct Row {
+    code: &'static str,
+    /// Of the strict surface; the commands for people exit 1 where nothing was found.
+    exit: Exit,
+    hint: &'static str,
+}
+
+const fn row(code: &'static str, exit: Exit, hint: &'static str) -> Row {
+    Row { code, exit, hint }
+}
+
+static TABLE: &[Row] = &[
+    row("invalid_code_request", Exit::Usage, "see `sextant help`; the request form stands in the wire contract"),
+    row("budget_too_small", Exit::Usage, "raise --max-bytes (at most 32768)"),
+    row("code_target_missing", Exit::Usage, "find it with `sextant symbols`, and mind --path"),
+    row("code_range_missing", Exit::Usage, "ask for lines that the file has"),
+    row("repository_root_required", Exit::Usage, "name the top directory of the worktree as root"),
+    row("code_cache_inside_repository", Exit::Usage, "set `cache_dir` to a place outside the worktree"),
+    row("code_changed", Exit::Stale, "run `sextant sync` and ask again, or ask with `--on-stale sync`"),
+    row("baseline_unavailable", Exit::Failed, "compare with a generation that is still kept on this branch"),
+    row("workspace_busy", Exit::Stale, "finish the running checkout, merge or edit, then ask again"),
+    row("unsupported_capability", Exit::Failed, "see `operations` and `languages` in `sextant status --json`"),
+    row("code_disabled", Exit::Failed, "set `enabled = true` in the configuration file"),
+    row("code_repository_unconfigured", Exit::Usage, "name a scope of the configuration file, or give --root"),
+    row("code_index_missing", Exit::NoIndex, "run `sextant index`"),
+    row("code_timeout", Exit::Failed, "raise the seconds under [limits], exclude what is not needed, or try again"),
+    row("index_integrity_failed", Exit::Failed, "run `sextant sync` to repair, `sextant index` to rebuild"),
+    row("code_storage_unavailable", Exit::Failed, "check that the cache directory is yours and writable; see `cache_dir`"),
+    row("code_build_failed", Exit::Failed, "free disk space or repair the cache directory, then run `sextant sync`"),
+    row("code_cache_limit_exceeded", Exit::Failed, "raise `max_cache_bytes`, or run `sextant clear` and `sextant index`"),
+    row("repository_unavailable", Exit::Failed, "check that the directory exists, is yours and can be read"),
+    row("repository_read_failed", Exit::Failed, "check the permissions of the worktree's files"),
+    row("repository_limit_exceeded", Exit::Failed, "raise the limit under [limits], or `exclude` what is not needed"),
+    row("unsupported_git_object_format", Exit::Failed, "this repository's format is not read; use a plain checkout"),
+    row("code_parser_failed", Exit::Failed, "try `sextant sync` again; the published index still serves"),
+];
+
+/// A failure, ready to be said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub code: &'static str,
+    /// A sentence without a trailing dot, naming relative paths only.
+    pub message: String,
+}
+
+impl Failure {
+    /// Makes a failure of one of the contract's codes; a word that is none of them stands for a failed build.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        let code = TABLE.iter().find(|row| row.code == code).map_or("code_build_failed", |row| row.code);
+        Self { code, message: message.into() }
+    }
+
+    /// Makes the failure of a request or command line that does not fit.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new("invalid_code_request", message)
+    }
+
+    fn row(&self) -> &'static Row {
+        TABLE.iter().find(|row| row.code == self.code).expect("`new` takes codes of the table only")
+    }
+
+    /// Returns how a command exits: for people, what is not there was only not found.
+    pub fn exit(&self, strict: bool) -> Exit {
+        match self.code {
+            "code_target_missing" | "code_range_missing" if !strict => Exit::NothingFound,
+            _ => self.row().exit,
+        }
+    }
+
+    /// Returns the contract's error object, which is the last line of standard error.
+    pub fn json(&self) -> String {
+        format!(r#"{{"error":{{"code":"{}"}}}}"#, self.code)
+    }
+
+    /// Returns the lines for people: what happened and what to do.
+    pub fn text(&self) -> String {
+        let mut text = format!("error: {} ({})\n", self.message, self.code);
+        let hint = self.row().hint;
+        write!(text, "  hint: {hint}").expect("writing to a string");
+        text
+    }
+}
+
+/// Returns an error and its causes as one sentence: `cannot do this: permission denied`.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors repeat their cause in their own words.
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_contract_has_its_exit() {
+        let exit = |code| Failure::new(code, "x").exit(true) as u8;
+        assert_eq!(exit("invalid_code_request"), 2);
+        assert_eq!(exit("code_changed"), 3);
+        assert_eq!(exit("workspace_busy"), 3);
+        assert_eq!(exit("code_index_missing"), 4);
+        assert_eq!(exit("code_timeout"), 5);
+        assert_eq!(exit("code_target_missing"), 2);
+        assert_eq!(Failure::new("code_target_missing", "x").exit(false), Exit::NothingFound);
+        for row in TABLE {
+            assert!(matches!(row.exit as u8, 2..=5), "{}", row.code);
+            assert!(!row.hint.is_empty() && !row.hint.ends_with('.'), "{}", row.code);
+        }
+    }
+
+    #[test]
+    fn a_missing_index_names_the_command() {
+        let failure = Failure::new("code_index_missing", "nothing was indexed yet");
+        assert_eq!(failure.json(), r#"{"error":{"code":"code_index_missing"}}"#);
+        assert!(failure.text().contains("sextant index"));
+    }
+}
