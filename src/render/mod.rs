@@ -1,1 +1,9 @@
-//! From items to bytes: the byte budget, JSON, and text for people. Prints nothing itself.
+//! From items to bytes: the byte budget, JSON, and text for people.
+//!
+//! Must not know generations or the disk: everything it draws stands in the response. Prints nothing itself. Invariant: source is shown in
+//! whole lines, under the item whose lines they are.
+
+pub mod budget;
+pub mod json;
+pub mod snippet;
+pub mod text;

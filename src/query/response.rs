@@ -1,0 +1,407 @@
+//! The answer of the wire contract (§2): values whose serialised form is the JSON body, fields in the contract's order.
+//!
+//! Must not know bytes or budgets: an item only names the source it could show ([`Item::source`]); rendering decides what finds room.
+//! Invariant: the struct order is the wire order, and nothing here comes from a map without an order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::model::{Canonical, ContentHash, EdgeKind, ParseStatus, Resolution, SymbolId, SymbolKind};
+use crate::store::{EdgeRow, Generation, NodeRow};
+
+use super::source::SourceRange;
+
+/// Schema word of every answer.
+pub const SCHEMA: &str = "powercontext.code-query.v1";
+
+/// Words of `limitations`, in the order in which answers list them. Words of languages follow these, by name.
+pub const LIMITATIONS: [&str; 13] = [
+    "static_analysis_only",
+    "dynamic_relationships_may_be_missing",
+    ITEM_LIMIT,
+    "depth_limit",
+    TRAVERSAL_LIMIT,
+    "node_limit",
+    OUTPUT_BUDGET,
+    SOURCE_TRUNCATED,
+    SOURCE_LINE_TOO_LARGE,
+    EDGES_OUTSIDE,
+    NO_GIT,
+    "test_candidates_do_not_replace_required_tests",
+    "fixtures_not_followed",
+];
+pub const ITEM_LIMIT: &str = "item_limit";
+pub const TRAVERSAL_LIMIT: &str = "traversal_limit";
+pub const OUTPUT_BUDGET: &str = "output_budget";
+pub const SOURCE_TRUNCATED: &str = "source_truncated";
+pub const SOURCE_LINE_TOO_LARGE: &str = "source_line_too_large";
+pub const EDGES_OUTSIDE: &str = "edges_outside_path_scope";
+pub const NO_GIT: &str = "no_git";
+
+/// Whether anything was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Ok,
+    Partial,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Response {
+    pub schema: &'static str,
+    pub scope_id: String,
+    pub fingerprint: String,
+    pub before_fingerprint: Option<String>,
+    pub commit: Option<String>,
+    pub git_object_format: String,
+    pub dirty: bool,
+    pub checked_at: String,
+    pub operation: &'static str,
+    pub status: Status,
+    pub items: Vec<Item>,
+    pub coverage: CoverageReport,
+    pub limitations: Vec<String>,
+    /// The symbol that the question was about, for people.
+    #[serde(skip)]
+    pub subject: Option<Box<Item>>,
+    /// How many items there were before any limit.
+    #[serde(skip)]
+    pub total: u64,
+}
+
+impl Response {
+    /// Returns an empty answer of `generation`.
+    pub fn new(generation: &Generation, checked_at: &str, operation: &'static str) -> Self {
+        let identity = generation.identity();
+        let mut response = Self {
+            schema: SCHEMA,
+            scope_id: identity.scope_id.clone(),
+            fingerprint: identity.fingerprint.hex(),
+            before_fingerprint: None,
+            commit: identity.commit.clone(),
+            git_object_format: identity.object_format.clone(),
+            dirty: identity.dirty,
+            checked_at: checked_at.to_owned(),
+            operation,
+            status: Status::Ok,
+            items: Vec::new(),
+            coverage: CoverageReport::of(generation),
+            limitations: LIMITATIONS[..2].iter().map(|word| (*word).to_owned()).collect(),
+            subject: None,
+            total: 0,
+        };
+        if !identity.git {
+            response.limit(NO_GIT);
+        }
+        for word in generation.limitations() {
+            response.limit(word);
+        }
+        response
+    }
+
+    /// Adds a word to `limitations`, once, at its place in the contract's order.
+    pub fn limit(&mut self, word: &str) {
+        let rank = |word: &str| LIMITATIONS.iter().position(|known| *known == word).unwrap_or(LIMITATIONS.len());
+        let key = |word: &str| (rank(word), word.to_owned());
+        if let Err(index) = self.limitations.binary_search_by(|known| key(known).cmp(&key(word))) {
+            self.limitations.insert(index, word.to_owned());
+        }
+    }
+
+    /// Says that something was cut, and why.
+    pub fn cut(&mut self, word: &str) {
+        self.status = Status::Partial;
+        self.limit(word);
+    }
+}
+
+/// `coverage`: what the generation knows, and what this answer could not see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CoverageReport {
+    pub eligible_files: u64,
+    pub parsed_files: u64,
+    pub partial_files: u64,
+    pub failed_files: u64,
+    pub unsupported_files: u64,
+    pub skipped_files: u64,
+    pub references: u64,
+    pub resolved_references: u64,
+    pub candidate_references: u64,
+    pub unresolved_references: u64,
+    pub path_boundary_edges: u64,
+    /// References that may mean the subject but could not be bound; in answers about relations only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unresolved_mentions: Option<u64>,
+    /// Names near to what was asked, when nothing was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub near: Option<Vec<Near>>,
+    pub languages: BTreeMap<String, LanguageReport>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LanguageReport {
+    pub files: u64,
+    pub ok: u64,
+    pub partial: u64,
+    pub failed: u64,
+}
+
+/// A symbol whose name resembles what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Near {
+    pub qualified_name: String,
+    pub path: String,
+    pub line: u32,
+}
+
+impl CoverageReport {
+    fn of(generation: &Generation) -> Self {
+        let totals = generation.coverage();
+        Self {
+            eligible_files: totals.eligible_files,
+            parsed_files: totals.parsed_files,
+            partial_files: totals.partial_files,
+            failed_files: totals.failed_files,
+            unsupported_files: totals.unsupported_files,
+            skipped_files: totals.skipped_files,
+            references: totals.references,
+            resolved_references: totals.resolved_references,
+            candidate_references: totals.candidate_references,
+            unresolved_references: totals.unresolved_references,
+            path_boundary_edges: 0,
+            unresolved_mentions: None,
+            near: None,
+            languages: totals
+                .languages
+                .iter()
+                .map(|(name, of)| {
+                    let report = LanguageReport { files: of.files, ok: of.ok, partial: of.partial, failed: of.failed };
+                    (name.clone(), report)
+                })
+                .collect(),
+        }
+    }
+}
+
+fn hex<S: Serializer>(value: &Option<ContentHash>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(hash) => serializer.serialize_str(&hash.hex()),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// What an item of `explore` is to the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Seed,
+    Caller,
+    Callee,
+}
+
+/// How an item follows from the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    StaticPath,
+    CandidatePath,
+}
+
+/// How precisely an item is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Granularity {
+    Symbol,
+}
+
+/// Why an item that could show source shows none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceOmitted {
+    OutputBudget,
+    SourceLineTooLarge,
+    /// All its lines stand in the snippet of an item before it.
+    ShownAbove,
+}
+
+/// One edge of a witness path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WitnessEdge {
+    pub source_id: String,
+    pub target_id: String,
+    pub kind: EdgeKind,
+    pub resolution: Resolution,
+    pub rule_id: Arc<str>,
+    pub reference_key: Option<String>,
+    pub path: Arc<str>,
+    pub line: u32,
+}
+
+/// A line on which the relation stands, as the source has it, without surrounding white space; `None` where it is too long to show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Site {
+    pub line: u32,
+    pub text: Option<String>,
+}
+
+/// One entry of `items`: a definition, a file, or the piece of a file that `read` gives.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Item {
+    #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
+    pub id: Option<SymbolId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SymbolKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qualified_name: Option<Arc<str>>,
+    pub path: Arc<str>,
+    /// The lines of the definition; once source is placed, those of the source.
+    pub start_line: u32,
+    pub end_line: u32,
+    #[serde(serialize_with = "hex")]
+    pub file_sha256: Option<ContentHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parse_status: Option<ParseStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Why>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Resolution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granularity: Option<Granularity>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub witness_path: Vec<WitnessEdge>,
+    #[serde(flatten)]
+    pub detail: Option<Detail>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_omitted: Option<SourceOmitted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet_sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+
+    /// What is shown after all identities and before any snippet, while it fits; rendering moves it to `detail`.
+    #[serde(skip)]
+    pub wanted: Option<Detail>,
+    /// What a snippet may show.
+    #[serde(skip)]
+    pub source: Option<SourceRange>,
+    /// Facts for people that the wire does not carry.
+    #[serde(skip)]
+    pub module: Option<Arc<str>>,
+    #[serde(skip)]
+    pub definition_line: u32,
+    #[serde(skip)]
+    pub signature: Option<Arc<str>>,
+    /// All lines of the relation, in order.
+    #[serde(skip)]
+    pub site_lines: Vec<u32>,
+    /// For relations in `explore`: index of the seed they belong to.
+    #[serde(skip)]
+    pub seed: Option<usize>,
+}
+
+/// The head of a definition and the lines of a relation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Detail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites: Option<Vec<Site>>,
+    /// How many more lines there are than `sites` lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more_sites: Option<usize>,
+}
+
+impl Item {
+    /// Returns the item of a node: its identity, without source or relation.
+    pub fn of(node: &NodeRow, fingerprint: &Arc<str>) -> Self {
+        Self {
+            id: Some(node.symbol),
+            kind: Some(node.kind),
+            language: Some(node.language.clone()),
+            name: Some(node.name.clone()),
+            qualified_name: Some(node.qualified_name.clone()),
+            path: node.path.clone(),
+            start_line: node.start_line,
+            end_line: node.end_line,
+            file_sha256: Some(node.file_hash),
+            parse_status: Some(node.parse_status),
+            fingerprint: Some(fingerprint.clone()),
+            module: node.module.clone(),
+            definition_line: if node.name_line > 0 { node.name_line } else { node.start_line },
+            signature: node.signature.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl WitnessEdge {
+    /// Returns an edge between two known symbols as a witness.
+    pub fn of(edge: &EdgeRow, source: &SymbolId, target: &SymbolId) -> Self {
+        Self {
+            source_id: source.hex(),
+            target_id: target.hex(),
+            kind: edge.kind,
+            resolution: edge.resolution,
+            rule_id: edge.rule.clone(),
+            reference_key: (edge.kind != EdgeKind::Contains).then(|| reference_key(edge)),
+            path: edge.path.clone(),
+            line: edge.line,
+        }
+    }
+}
+
+/// Returns the key of a reference: the same for all edges of one name token, and stable as long as its place is.
+pub fn reference_key(edge: &EdgeRow) -> String {
+    let mut record = Canonical::new("reference");
+    record.field(edge.path.as_bytes());
+    record.number(u64::from(edge.line));
+    record.number(u64::from(edge.column));
+    record.field(edge.name.as_bytes());
+    let mut key = ContentHash(record.finish()).hex();
+    key.truncate(16);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_item_serialises_in_the_order_of_the_contract() {
+        let item = Item {
+            id: Some(ContentHash([0xab; 32])),
+            kind: Some(SymbolKind::Method),
+            language: Some(Arc::from("python")),
+            name: Some(Arc::from("iterator")),
+            qualified_name: Some(Arc::from("QuerySet.iterator")),
+            path: Arc::from("q.py"),
+            start_line: 3,
+            end_line: 9,
+            file_sha256: Some(ContentHash([1; 32])),
+            parse_status: Some(ParseStatus::Ok),
+            fingerprint: Some(Arc::from("f")),
+            reason: Some(Why::StaticPath),
+            resolution: Some(Resolution::ResolvedStatic),
+            granularity: Some(Granularity::Symbol),
+            source_omitted: Some(SourceOmitted::OutputBudget),
+            ..Item::default()
+        };
+        let expected = format!(
+            r#"{{"id":"{}","kind":"method","language":"python","name":"iterator","qualified_name":"QuerySet.iterator","path":"q.py","start_line":3,"end_line":9,"file_sha256":"{}","parse_status":"ok","fingerprint":"f","reason":"static_path","resolution":"resolved_static","granularity":"symbol","source_omitted":"output_budget"}}"#,
+            "ab".repeat(32),
+            "01".repeat(32)
+        );
+        assert_eq!(serde_json::to_string(&item).expect("no map keys"), expected);
+    }
+}
