@@ -35,6 +35,11 @@ impl Root {
         self.open_below(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | ALWAYS)
     }
 
+    #[cfg(test)]
+    pub(super) fn open_file_by_component(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.open_by_component(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | ALWAYS)
+    }
+
     /// Opens a directory; `""` is the root itself.
     pub(super) fn open_directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { b"." } else { path };

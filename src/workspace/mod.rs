@@ -10,6 +10,8 @@ mod inventory;
 mod manifest;
 mod policy;
 mod scan;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
