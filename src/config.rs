@@ -4,7 +4,7 @@
 //! a worktree, and does not hold the cache.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -281,9 +281,11 @@ impl Config {
         })?;
         file.limits.check()?;
         let cache_dir = match file.cache_dir {
-            Some(path) if path.is_absolute() => path,
+            // Without `..`, so that where it will be can be told before it exists.
+            Some(path) if path.is_absolute() && !path.components().any(|part| part == Component::ParentDir) => path,
             Some(_) => {
-                return Err(ConfigError::Invalid { key: "cache_dir".to_owned(), problem: "must be an absolute path".to_owned() });
+                let problem = "must be an absolute path without `..`".to_owned();
+                return Err(ConfigError::Invalid { key: "cache_dir".to_owned(), problem });
             }
             None => default_cache_dir(environment)?,
         };
@@ -589,6 +591,7 @@ mod tests {
             ("[limits]\nmax_files = \"7\"", "invalid type: string \"7\", expected u64"),
             ("[limits]\nmax_files = 0", "`limits.max_files` must be greater than zero"),
             ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),
+            ("cache_dir = \"/x/../y\"", "`cache_dir` must be an absolute path without `..`"),
             ("[scopes.a]\nroot = \"x\"", "`scopes.a.root` must be an absolute path"),
             ("[scopes.a]\nroot = \"/x\"\non_stale = \"maybe\"", "unknown variant `maybe`, expected `refuse` or `sync`"),
             ("[scopes.a]\nroot = \"/x\"\nexclude = [\"a[\"]", "`scopes.a.exclude` holds a pattern"),

@@ -32,10 +32,23 @@ fn check(text: &str) -> Result<(), PathError> {
     if text.starts_with('/') {
         return Err(PathError::Absolute);
     }
-    if text.bytes().any(|byte| matches!(byte, b'\\' | b':' | 0)) {
+    // One look at each byte: every path of a scan comes through here.
+    let bytes = text.as_bytes();
+    let (mut start, mut bad_part, mut bad_character) = (0, false, false);
+    for (index, byte) in bytes.iter().copied().chain([b'/']).enumerate() {
+        match byte {
+            b'/' => {
+                bad_part |= matches!(&bytes[start..index], b"" | b"." | b"..");
+                start = index + 1;
+            }
+            b'\\' | b':' | 0 => bad_character = true,
+            _ => {}
+        }
+    }
+    if bad_character {
         return Err(PathError::Character);
     }
-    if text.split('/').any(|part| matches!(part, "" | "." | "..")) {
+    if bad_part {
         return Err(PathError::Part);
     }
     Ok(())

@@ -18,6 +18,13 @@ pub(super) struct Root {
     handle: OwnedFd,
 }
 
+/// The directory of the last [`Root::stat`], kept open for the next in it.
+#[derive(Debug, Default)]
+pub(super) struct Parent {
+    path: Vec<u8>,
+    handle: Option<OwnedFd>,
+}
+
 /// Set once the kernel, or a sandbox, turns out to refuse `openat2`.
 static WITHOUT_OPENAT2: AtomicBool = AtomicBool::new(false);
 
@@ -47,20 +54,22 @@ impl Root {
     }
 
     /// Returns the stat of what stands at `path`, a symbolic link included; `None` when nothing does, or only through a link.
-    pub(super) fn stat(&self, path: &[u8]) -> Result<Option<Stat>, Errno> {
+    pub(super) fn stat(&self, path: &[u8], parent: &mut Parent) -> Result<Option<Stat>, Errno> {
         let (directory, name) = match path.iter().rposition(|&byte| byte == b'/') {
             Some(slash) => (&path[..slash], &path[slash + 1..]),
             None => (&b""[..], path),
         };
-        let found = match self.open_below(if directory.is_empty() { b"." } else { directory }, DIRECTORY_PATH) {
-            Ok(parent) => rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW),
-            Err(errno) => Err(errno),
-        };
-        match found {
-            Ok(stat) => Ok(Some(stat)),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            Err(errno) => Err(errno),
+        if parent.handle.is_none() || parent.path != directory {
+            parent.handle = None;
+            match self.open_below(if directory.is_empty() { b"." } else { directory }, DIRECTORY_PATH) {
+                Ok(handle) => parent.handle = Some(handle),
+                Err(errno) => return none_if_absent(errno),
+            }
+            parent.path.clear();
+            parent.path.extend_from_slice(directory);
         }
+        let handle = parent.handle.as_ref().expect("it was opened above");
+        rustix::fs::statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).map_or_else(none_if_absent, |stat| Ok(Some(stat)))
     }
 
     fn open_below(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -93,6 +102,10 @@ impl Root {
         let handle = parent.as_ref().map_or(self.handle.as_fd(), AsFd::as_fd);
         rustix::fs::openat(handle, rest, flags, Mode::empty())
     }
+}
+
+fn none_if_absent(errno: Errno) -> Result<Option<Stat>, Errno> {
+    if matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) { Ok(None) } else { Err(errno) }
 }
 
 #[cfg(target_os = "linux")]

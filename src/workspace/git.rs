@@ -54,7 +54,34 @@ impl TrackedIndex {
     }
 
     pub(super) fn position(&self, path: &[u8]) -> Option<usize> {
-        self.entries.binary_search_by(|entry| self.paths[entry.path.clone()].cmp(path)).ok()
+        self.position_in(0..self.len(), 0, path)
+    }
+
+    /// Returns the position of an entry among those of a directory: `range` holds the entries below it, whose paths begin with the same
+    /// `base` bytes, and `name` is the rest.
+    pub(super) fn position_in(&self, range: Range<usize>, base: usize, name: &[u8]) -> Option<usize> {
+        let found = self.entries[range.clone()].binary_search_by(|entry| self.paths[entry.path.clone()][base..].cmp(name));
+        found.ok().map(|offset| range.start + offset)
+    }
+
+    /// Returns the range of the entries below a subdirectory, named as in [`Self::position_in`].
+    pub(super) fn range_below(&self, range: Range<usize>, base: usize, name: &[u8]) -> Range<usize> {
+        let entries = &self.entries[range.clone()];
+        // Compares as if a slash followed the name.
+        let order = |entry: &Tracked| {
+            let rest = &self.paths[entry.path.clone()][base..];
+            match rest[..name.len().min(rest.len())].cmp(name) {
+                std::cmp::Ordering::Equal => rest.get(name.len()).cmp(&Some(&b'/')),
+                unequal => unequal,
+            }
+        };
+        let start = entries.partition_point(|entry| order(entry).is_lt());
+        let length = entries[start..].partition_point(|entry| order(entry).is_eq());
+        range.start + start..range.start + start + length
+    }
+
+    fn is_sorted(&self) -> bool {
+        (1..self.len()).all(|position| self.path(position - 1) < self.path(position))
     }
 
     /// Returns the digest over path, mode and object id of all entries.
@@ -74,6 +101,9 @@ impl TrackedIndex {
     }
 }
 
+/// A directory, and the text of ignore rules that hold in it.
+pub(super) type SparseIgnore = (Vec<u8>, Vec<u8>);
+
 /// What one look at Git gave.
 pub(super) struct Snapshot {
     pub(super) state: GitState,
@@ -81,7 +111,7 @@ pub(super) struct Snapshot {
     /// Rules of `core.excludesFile` and `info/exclude`, the weaker first.
     pub(super) excludes: Vec<Patterns>,
     /// `.gitignore` files that sparse checkout leaves out, by directory: Git reads them from the index.
-    pub(super) sparse_ignores: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) sparse_ignores: Vec<SparseIgnore>,
     pub(super) ignore_case: bool,
     /// Whether the executable bit of the worktree counts (`core.fileMode`).
     pub(super) file_mode: bool,
@@ -120,8 +150,15 @@ fn unreadable(what: &'static str) -> impl FnOnce(gix::Error) -> WorkspaceError {
 /// Opens the repository of a worktree, isolated from the configuration of the system, the user and the environment.
 pub(super) fn open(root: &Path) -> Result<gix::Repository, WorkspaceError> {
     let options = gix::open::Options::isolated()
-        .config_overrides(["core.useReplaceRefs=false", "core.fsmonitor=false", "core.hooksPath=/dev/null"])
+        // Git does not verify the checksum of an index either when it reads one, and that took longer than the rest of it.
+        .config_overrides([
+            "core.useReplaceRefs=false",
+            "core.fsmonitor=false",
+            "core.hooksPath=/dev/null",
+            "index.skipHash=true",
+        ])
         .bail_if_untrusted(true);
+    refuse_pipes(root)?;
     let repository = gix::open_opts(root, options).map_err(|error| explain(root, error))?;
     if !matches!(repository.object_hash(), gix::hash::Kind::Sha1 | gix::hash::Kind::Sha256) {
         return Err(WorkspaceError::ObjectFormat);
@@ -132,6 +169,18 @@ pub(super) fn open(root: &Path) -> Result<gix::Repository, WorkspaceError> {
         Some(_) => Err(unusable("its worktree is another directory (`core.worktree`)")),
         None => Err(unusable("it is bare")),
     }
+}
+
+/// Refuses a repository whose files would block whoever opens them.
+fn refuse_pipes(root: &Path) -> Result<(), WorkspaceError> {
+    let git = root.join(".git");
+    for path in [git.clone(), git.join("HEAD"), git.join("config"), git.join("index"), git.join("packed-refs")] {
+        let blocks = path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+        if blocks {
+            return Err(unusable("a file of its own is a pipe or a device"));
+        }
+    }
+    Ok(())
 }
 
 /// Finds out why a repository did not open, for what gix has no error of its own.
@@ -242,7 +291,7 @@ fn read_index(repository: &gix::Repository) -> Result<TrackedIndex, WorkspaceErr
             tracked.push(&[path], entry.mode, entry.id, skipped);
         }
     }
-    Ok(tracked)
+    if tracked.is_sorted() { Ok(tracked) } else { Err(unusable("its index is damaged (entries out of order)")) }
 }
 
 /// Returns the digest of a tree in the encoding of an index.
@@ -257,7 +306,7 @@ pub(super) fn tree_digest(root: &Path, tree: &str) -> Result<ContentHash, Worksp
     Ok(flat.digest())
 }
 
-fn read_sparse_ignores(repository: &gix::Repository, tracked: &TrackedIndex) -> Result<Vec<(Vec<u8>, Vec<u8>)>, WorkspaceError> {
+fn read_sparse_ignores(repository: &gix::Repository, tracked: &TrackedIndex) -> Result<Vec<SparseIgnore>, WorkspaceError> {
     let mut found = Vec::new();
     for position in 0..tracked.len() {
         let entry = tracked.entry(position);

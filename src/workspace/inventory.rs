@@ -3,7 +3,7 @@
 //! Must not read the content of an indexed file. Invariant: a path is listed once, links are never followed, and a directory that holds
 //! tracked files is never passed over.
 
-use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::model::RepoPath;
 
-use super::directory::{self, Kind, Names, Root};
-use super::git::{IGNORE_FILE_LIMIT, Snapshot, TrackedIndex};
+use super::directory::{self, Kind, Names, Parent, Root};
+use super::git::{IGNORE_FILE_LIMIT, Snapshot};
 use super::ignored::{Patterns, Rules};
 use super::policy::Policy;
 use super::{Omission, WorkspaceError, escape};
@@ -30,6 +30,8 @@ const MODE_DIRECTORY: u32 = 0o040_000;
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) path: RepoPath,
+    /// Its position in the index, when Git tracks it.
+    position: Option<usize>,
     /// Git's mode of it, when Git tracks it as a regular file.
     pub(super) tracked_mode: Option<u32>,
     pub(super) plan: Plan,
@@ -56,7 +58,11 @@ pub(super) struct Inventory {
 
 impl Inventory {
     fn sort(&mut self) {
-        self.candidates.sort_unstable_by(|left, right| left.path.cmp(&right.path));
+        // Two positions of the index compare faster than two paths, and alike.
+        self.candidates.sort_unstable_by(|left, right| match (left.position, right.position) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            _ => left.path.cmp(&right.path),
+        });
         self.unrepresentable.sort_unstable();
         self.unrepresentable.dedup();
     }
@@ -84,6 +90,10 @@ fn list_tracked(root: &Root, git: &Snapshot, policy: &Policy) -> Result<Inventor
     inventory.candidates.reserve(git.tracked.len());
     for position in 0..git.tracked.len() {
         let bytes = git.tracked.path(position);
+        // No index that Git wrote names anything of its own directory.
+        if bytes.split(|&byte| byte == b'/').any(|part| part.eq_ignore_ascii_case(b".git")) {
+            continue;
+        }
         let Some(path) = representable(bytes) else {
             if exists(root, bytes)? {
                 inventory.unrepresentable.push(escape(bytes));
@@ -96,13 +106,13 @@ fn list_tracked(root: &Root, git: &Snapshot, policy: &Policy) -> Result<Inventor
             Mode::SYMLINK => Plan::Read,
             _ => policy.omits(&path).map_or(Plan::Read, Plan::Probe),
         };
-        inventory.candidates.push(Candidate { path, tracked_mode: regular_mode(entry.mode), plan });
+        inventory.candidates.push(Candidate { path, position: Some(position), tracked_mode: regular_mode(entry.mode), plan });
     }
     Ok(inventory)
 }
 
 fn exists(root: &Root, path: &[u8]) -> Result<bool, WorkspaceError> {
-    match root.stat(path) {
+    match root.stat(path, &mut Parent::default()) {
         Ok(found) => Ok(found.is_some()),
         Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) => Ok(true),
         Err(errno) => Err(WorkspaceError::Read { path: escape(path), source: errno.into() }),
@@ -121,36 +131,11 @@ fn regular_mode(mode: Mode) -> Option<u32> {
     }
 }
 
-/// What the index says, asked by name.
-struct KnownPaths<'a> {
-    /// Positions in the index.
-    entries: HashMap<&'a [u8], usize>,
-    /// Directories that hold entries.
-    directories: HashSet<&'a [u8]>,
-}
-
-impl<'a> KnownPaths<'a> {
-    fn new(tracked: &'a TrackedIndex) -> Self {
-        let mut entries = HashMap::with_capacity(tracked.len());
-        let mut directories = HashSet::new();
-        for position in 0..tracked.len() {
-            let path = tracked.path(position);
-            entries.insert(path, position);
-            let mut above = path;
-            while let Some(slash) = above.iter().rposition(|&byte| byte == b'/') {
-                above = &above[..slash];
-                if !directories.insert(above) {
-                    break;
-                }
-            }
-        }
-        Self { entries, directories }
-    }
-}
-
 /// A directory still to be read.
 struct Task {
     path: String,
+    /// The entries of the index below it.
+    tracked: Range<usize>,
     rules: Rules,
     /// Whether Git ignores the directory: only what it tracks below counts.
     ignored: bool,
@@ -206,18 +191,16 @@ struct Walk<'a> {
     root: &'a Root,
     git: &'a Snapshot,
     policy: &'a Policy,
-    known: KnownPaths<'a>,
     queue: Queue,
 }
 
 fn walk(root: &Root, git: &Snapshot, policy: &Policy, threads: usize) -> Result<Inventory, WorkspaceError> {
     let rules = Rules::new(git.excludes.clone(), git.ignore_case);
-    let first = Task { path: String::new(), rules, ignored: false };
+    let first = Task { path: String::new(), tracked: 0..git.tracked.len(), rules, ignored: false };
     let walk = Walk {
         root,
         git,
         policy,
-        known: KnownPaths::new(&git.tracked),
         queue: Queue { tasks: Mutex::new(vec![first]), changed: Condvar::new(), idle: AtomicUsize::new(0), threads },
     };
     let mut inventory = Inventory::default();
@@ -285,7 +268,7 @@ impl Walk<'_> {
             if kind == Kind::Directory {
                 self.meet_directory(task, path, name, &rules, own, found)?;
             } else {
-                self.meet_other(task, path, kind, &rules, found);
+                self.meet_other(task, path, name, kind, &rules, found);
             }
         }
         Ok(())
@@ -317,15 +300,17 @@ impl Walk<'_> {
         own: &mut Vec<Task>,
         found: &mut Inventory,
     ) -> Result<(), WorkspaceError> {
-        if self.known.directories.contains(path) {
+        let base = path.len() - name.len();
+        let tracked = self.git.tracked.range_below(task.tracked.clone(), base, name);
+        if !tracked.is_empty() {
             let ignored = task.ignored || rules.ignores(path, true);
             match representable(path) {
-                Some(path) => own.push(Task { path: path.as_str().to_owned(), rules: rules.clone(), ignored }),
+                Some(path) => own.push(Task { path: path.as_str().to_owned(), tracked, rules: rules.clone(), ignored }),
                 None => found.unrepresentable.push(format!("{}/", escape(path))),
             }
             return Ok(());
         }
-        if let Some(&position) = self.known.entries.get(path)
+        if let Some(position) = self.git.tracked.position_in(task.tracked.clone(), base, name)
             && self.git.tracked.entry(position).mode == Mode::COMMIT
         {
             found.omit_bytes(path, Omission::Submodule, MODE_SUBMODULE);
@@ -343,13 +328,14 @@ impl Walk<'_> {
         } else if std::str::from_utf8(name).is_ok_and(Policy::is_cache_directory) {
             found.omit(valid.as_str(), Omission::CacheDirectory, MODE_DIRECTORY);
         } else {
-            own.push(Task { path: valid.as_str().to_owned(), rules: rules.clone(), ignored: false });
+            own.push(Task { path: valid.as_str().to_owned(), tracked, rules: rules.clone(), ignored: false });
         }
         Ok(())
     }
 
-    fn meet_other(&self, task: &Task, path: &[u8], kind: Kind, rules: &Rules, found: &mut Inventory) {
-        let tracked = self.known.entries.get(path).map(|&position| self.git.tracked.entry(position).mode);
+    fn meet_other(&self, task: &Task, path: &[u8], name: &[u8], kind: Kind, rules: &Rules, found: &mut Inventory) {
+        let position = self.git.tracked.position_in(task.tracked.clone(), path.len() - name.len(), name);
+        let tracked = position.map(|position| self.git.tracked.entry(position).mode);
         if tracked.is_none() && (kind == Kind::Other || task.ignored || rules.ignores(path, false)) {
             return;
         }
@@ -366,14 +352,14 @@ impl Walk<'_> {
                 None => Plan::Read,
             },
         };
-        found.candidates.push(Candidate { path, tracked_mode, plan });
+        found.candidates.push(Candidate { path, position, tracked_mode, plan });
     }
 
     /// Returns whether an untracked directory is a repository or worktree of its own. What its `.git` points to is not looked at.
     fn is_repository(&self, path: &[u8]) -> Result<bool, WorkspaceError> {
         let stat = |inner: &str| {
             self.root
-                .stat(&[path, inner.as_bytes()].concat())
+                .stat(&[path, inner.as_bytes()].concat(), &mut Parent::default())
                 .map(|found| found.map(|stat| Kind::of(rustix::fs::FileType::from_raw_mode(stat.st_mode))))
                 .or_else(|errno| match errno {
                     Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG => Ok(None),
@@ -396,12 +382,14 @@ impl Walk<'_> {
 impl Inventory {
     fn omit(&mut self, path: &str, reason: Omission, mode: u32) {
         let path = RepoPath::parse(path).expect("only representable directories are walked");
-        self.candidates.push(Candidate { path, tracked_mode: None, plan: Plan::Omit(reason, mode) });
+        self.candidates.push(Candidate { path, position: None, tracked_mode: None, plan: Plan::Omit(reason, mode) });
     }
 
     fn omit_bytes(&mut self, path: &[u8], reason: Omission, mode: u32) {
         match representable(path) {
-            Some(path) => self.candidates.push(Candidate { path, tracked_mode: None, plan: Plan::Omit(reason, mode) }),
+            Some(path) => {
+                self.candidates.push(Candidate { path, position: None, tracked_mode: None, plan: Plan::Omit(reason, mode) })
+            }
             None => self.unrepresentable.push(escape(path)),
         }
     }

@@ -3,6 +3,8 @@
 //! Must not read a file. Invariant: the answer depends on the path, on whether Git tracks it and on the scope, and [`Policy::digest`]
 //! changes whenever the answer for some path may.
 
+use std::sync::LazyLock;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::config::Scope;
@@ -109,38 +111,61 @@ fn compile(key: &'static str, patterns: &[String]) -> Result<GlobSet, PolicyErro
 
 /// Returns whether the name is one under which people keep secrets.
 fn is_credential(path: &RepoPath) -> bool {
-    let name = path.file_name().to_ascii_lowercase();
-    let kept_secret = name.starts_with(".env")
-        || name.starts_with("id_rsa")
-        || name.starts_with("id_ed25519")
-        || matches!(name.as_str(), ".netrc" | ".npmrc")
-        || [".pem", ".key", ".p12", ".pfx"].iter().any(|suffix| name.ends_with(suffix))
-        || (name == "credentials" && (path.directory() == ".aws" || path.directory().ends_with("/.aws")));
-    kept_secret || ((name == "secrets" || name.starts_with("secrets.")) && !is_source(path))
+    let name = path.file_name().as_bytes();
+    let starts = |start: &[u8]| name.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start));
+    let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+    let kept_secret = match name.first() {
+        Some(b'.') => starts(b".env") || is(b".netrc") || is(b".npmrc"),
+        Some(b'i' | b'I') => starts(b"id_rsa") || starts(b"id_ed25519"),
+        Some(b'c' | b'C') => is(b"credentials") && (path.directory() == ".aws" || path.directory().ends_with("/.aws")),
+        Some(b's' | b'S') => (is(b"secrets") || starts(b"secrets.")) && !is_source(path),
+        _ => false,
+    };
+    kept_secret || has_suffix(path, &CREDENTIAL)
 }
 
 /// Returns whether the file is source: of a registered language, or of another one.
 fn is_source(path: &RepoPath) -> bool {
-    languages::language_of(path).is_some() || has_suffix(path, SOURCE_SUFFIXES)
+    has_suffix(path, &SOURCE) || languages::language_of(path).is_some()
 }
 
 fn is_text(path: &RepoPath) -> bool {
-    if has_suffix(path, TEXT_SUFFIXES) {
+    if has_suffix(path, &TEXT) {
         return true;
     }
     let name = path.file_name();
-    TEXT_NAMES.iter().any(|known| {
-        name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']) && !rest.contains(".."))
-    })
+    TEXT_NAMES
+        .iter()
+        .any(|known| name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_'])))
 }
 
-fn has_suffix(path: &RepoPath, sorted: &[&str]) -> bool {
-    let (_, Some(suffix)) = path.stem_and_suffix() else { return false };
-    let mut folded = [0; 16];
-    let Some(folded) = folded.get_mut(..suffix.len()) else { return false };
-    folded.copy_from_slice(suffix.as_bytes());
-    folded.make_ascii_lowercase();
-    sorted.binary_search_by(|known| known.as_bytes().cmp(folded)).is_ok()
+/// Suffixes as integers, in order: found without comparing texts.
+type Suffixes = LazyLock<Vec<u128>>;
+
+static CREDENTIAL: Suffixes = LazyLock::new(|| packed(&["key", "p12", "pem", "pfx"]));
+static SOURCE: Suffixes = LazyLock::new(|| packed(SOURCE_SUFFIXES));
+static TEXT: Suffixes = LazyLock::new(|| packed(TEXT_SUFFIXES));
+
+fn packed(suffixes: &[&str]) -> Vec<u128> {
+    let mut packed: Vec<u128> = suffixes.iter().filter_map(|suffix| pack(suffix.as_bytes())).collect();
+    packed.sort_unstable();
+    packed
+}
+
+/// Packs a suffix, ASCII case folded; `None` for one longer than any that is known.
+fn pack(suffix: &[u8]) -> Option<u128> {
+    (suffix.len() <= 16).then(|| suffix.iter().fold(0, |packed, byte| packed << 8 | u128::from(byte.to_ascii_lowercase())))
+}
+
+fn has_suffix(path: &RepoPath, known: &[u128]) -> bool {
+    let bytes = path.as_str().as_bytes();
+    let tail = &bytes[bytes.len().saturating_sub(17)..];
+    // A dot that begins the name begins no suffix.
+    let dot = tail.iter().rposition(|&byte| byte == b'.').filter(|&dot| {
+        let before = bytes.len() - tail.len() + dot;
+        before > 0 && bytes[before - 1] != b'/' && !tail[dot..].contains(&b'/')
+    });
+    dot.and_then(|dot| pack(&tail[dot + 1..])).is_some_and(|suffix| known.binary_search(&suffix).is_ok())
 }
 
 /// Folders of build tools and caches. Sorted.

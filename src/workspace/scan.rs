@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::config::Limits;
 use crate::model::{ContentHash, RepoPath};
 
-use super::directory::{Kind, Root};
+use super::directory::{Kind, Parent, Root};
 use super::git::{self, Snapshot};
 use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, Plan};
 use super::policy::Policy;
@@ -58,7 +58,7 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     let threads = threads();
     let inventory = inventory::list(&root, &git, policy, threads)?;
     let reading = Reading { root: &root, git: &git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) };
-    let entries = for_each(&inventory.candidates, threads, |candidate, buffer| reading.examine(candidate, buffer))?;
+    let entries = for_each(&inventory.candidates, threads, |candidate, hands| reading.examine(candidate, hands))?;
     span.record("files", reading.files.load(Ordering::Relaxed));
     span.record("bytes", reading.bytes.load(Ordering::Relaxed));
     Ok(Capture {
@@ -105,7 +105,7 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
     let Inventory { candidates, .. } = inventory::list(&root, &git, policy, threads)?;
-    let outcomes = for_each(&candidates, threads, |candidate, buffer| {
+    let outcomes = for_each(&candidates, threads, |candidate, Hands { buffer, .. }| {
         if candidate.plan != Plan::Read {
             return Ok(None);
         }
@@ -137,16 +137,22 @@ fn threads() -> usize {
 /// How many candidates a thread takes at once.
 const CHUNK: usize = 32;
 
-/// Runs `examine` on all candidates with several threads, each with a buffer of its own, and returns the results in the same order.
+/// What one thread works with, kept from file to file.
+struct Hands {
+    buffer: Vec<u8>,
+    parent: Parent,
+}
+
+/// Runs `examine` on all candidates with several threads, each with hands of its own, and returns the results in the same order.
 fn for_each<T: Send>(
     candidates: &[Candidate],
     threads: usize,
-    examine: impl Fn(&Candidate, &mut Vec<u8>) -> Result<T, WorkspaceError> + Sync,
+    examine: impl Fn(&Candidate, &mut Hands) -> Result<T, WorkspaceError> + Sync,
 ) -> Result<Vec<T>, WorkspaceError> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let run = || {
-        let mut buffer = vec![0; 256 << 10];
+        let mut hands = Hands { buffer: vec![0; 256 << 10], parent: Parent::default() };
         let mut results: Vec<(usize, Vec<T>)> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let start = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -155,7 +161,7 @@ fn for_each<T: Send>(
             }
             let mut chunk = Vec::with_capacity(CHUNK);
             for candidate in &candidates[start..(start + CHUNK).min(candidates.len())] {
-                match examine(candidate, &mut buffer) {
+                match examine(candidate, &mut hands) {
                     Ok(result) => chunk.push(result),
                     Err(error) => {
                         stop.store(true, Ordering::Relaxed);
@@ -205,17 +211,22 @@ enum Attempt {
 }
 
 impl Reading<'_> {
-    fn examine(&self, candidate: &Candidate, buffer: &mut Vec<u8>) -> Result<Option<Entry>, WorkspaceError> {
+    fn examine(&self, candidate: &Candidate, hands: &mut Hands) -> Result<Option<Entry>, WorkspaceError> {
         let found = match candidate.plan {
             Plan::Omit(reason, mode) => Some((mode, omitted(reason))),
-            Plan::Probe(reason) => self.probe(candidate, reason)?,
-            Plan::Read => self.read(candidate, buffer)?,
+            Plan::Probe(reason) => self.probe(candidate, reason, &mut hands.parent)?,
+            Plan::Read => self.read(candidate, &mut hands.buffer)?,
         };
         Ok(found.map(|(mode, state)| Entry { path: candidate.path.clone(), mode, state }))
     }
 
-    fn probe(&self, candidate: &Candidate, reason: Omission) -> Result<Option<(u32, EntryState)>, WorkspaceError> {
-        match self.root.stat(candidate.path.as_str().as_bytes()) {
+    fn probe(
+        &self,
+        candidate: &Candidate,
+        reason: Omission,
+        parent: &mut Parent,
+    ) -> Result<Option<(u32, EntryState)>, WorkspaceError> {
+        match self.root.stat(candidate.path.as_str().as_bytes(), parent) {
             Ok(stat) => {
                 let kind = stat.map(|stat| Kind::of(FileType::from_raw_mode(stat.st_mode)));
                 Ok(inventory::probed(candidate, reason, kind).map(|(reason, mode)| (mode, omitted(reason))))
@@ -234,7 +245,7 @@ impl Reading<'_> {
                 },
                 Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
                 // A link in the last place is a link; one further up means that nothing stands here.
-                Err(Errno::LOOP) => return self.probe(candidate, Omission::NotARegularFile),
+                Err(Errno::LOOP) => return self.probe(candidate, Omission::NotARegularFile, &mut Parent::default()),
                 // A socket, or a device without a driver.
                 Err(Errno::NXIO | Errno::NODEV) => {
                     return Ok(Some((self.mode(candidate, None), omitted(Omission::NotARegularFile))));

@@ -105,7 +105,7 @@ impl Fixture {
                         .symlink_metadata()
                         .is_ok_and(|found| !found.is_dir() || full.join(".git").exists() || path.ends_with(b"/"))
             })
-            .map(|path| escape(path))
+            .map(escape)
             .collect();
         paths.sort();
         paths.dedup();
@@ -716,11 +716,31 @@ fn repositories_that_cannot_be_used() {
 }
 
 #[test]
+fn repositories_of_others_and_pipes_are_refused() {
+    let fixture = Fixture::repository();
+    fixture.write("a.py", "a").commit();
+    let index = fixture.path(".git/index");
+    let content = fs::read(&index).expect("an index");
+    fs::remove_file(&index).expect("an index");
+    make_pipe(&index);
+    assert!(matches!(Worktree::open(fixture.directory.path()), Err(WorkspaceError::Repository { .. })));
+    fs::remove_file(&index).expect("a pipe");
+    fs::write(&index, content).expect("an index");
+    check(&fixture.scan(), &["a.py"]);
+    // Only root may give files away.
+    if std::os::unix::fs::lchown(fixture.directory.path(), Some(12_345), None).is_ok() {
+        std::os::unix::fs::lchown(fixture.path(".git"), Some(12_345), None).expect("root");
+        let error = Worktree::open(fixture.directory.path()).expect_err("refused").to_string();
+        assert!(error.contains("belongs to another user"), "{error}");
+    }
+}
+
+#[test]
 fn unreadable_files_are_listed() {
     let fixture = Fixture::folder();
     fixture.write("a.py", "a").write("d/b.py", "b");
-    fs::set_permissions(fixture.path("a.py"), fs::Permissions::from_mode(0)).expect("own file");
-    fs::set_permissions(fixture.path("d"), fs::Permissions::from_mode(0)).expect("own directory");
+    fs::set_permissions(fixture.path("a.py"), fs::Permissions::from_mode(0o0)).expect("own file");
+    fs::set_permissions(fixture.path("d"), fs::Permissions::from_mode(0o0)).expect("own directory");
     let readable_anyway = fs::read(fixture.path("a.py")).is_ok();
     let capture = fixture.scan();
     fs::set_permissions(fixture.path("d"), fs::Permissions::from_mode(0o755)).expect("own directory");
