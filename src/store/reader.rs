@@ -242,6 +242,21 @@ impl Generation {
         todo!()
     }
 
+    /// Returns how many calls inside `source` itself have no edge at all that is `resolved_static`.
+    pub fn unresolved_calls_in(&self, _source: NodeId) -> Result<u64> {
+        todo!()
+    }
+
+    /// Returns how many edges of the given kinds point to `target`.
+    pub fn in_degree(&self, _target: NodeId, _kinds: &[EdgeKind]) -> Result<u64> {
+        todo!()
+    }
+
+    /// Returns the nodes whose symbol id begins with these hexadecimal digits, by id, at most `limit`.
+    pub fn nodes_with_symbol_prefix(&self, _digits: &str, _limit: usize) -> Result<Vec<NodeRow>> {
+        todo!()
+    }
+
     /// Returns the headings of a prose file as (line, level, text), by line.
     pub fn headings(&self, _path: &str) -> Result<Vec<(u32, u8, String)>> {
         todo!()
