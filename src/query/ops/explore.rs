@@ -1,0 +1,110 @@
+//! `explore`: what answers a question, and its surroundings one hop each way. Must not know how seeds are ranked. Invariant: at most
+//! [`MAX_SEEDS`] seeds and [`MAX_ITEMS`] items; seeds come first, then each seed's relations.
+
+use std::collections::BTreeSet;
+
+use crate::model::{EdgeKind, PathPrefix, SymbolKind};
+use crate::query::response::{EDGES_OUTSIDE, ITEM_LIMIT, Item, Role, TRAVERSAL_LIMIT};
+use crate::query::walk::{self, Direction, Neighbour};
+use crate::query::{Result, rank, select};
+use crate::store::{NodeId, NodeRow};
+
+use super::Context;
+
+const MAX_SEEDS: usize = 4;
+const MAX_ITEMS: usize = 16;
+
+/// A neighbour of one of the seeds.
+struct Related {
+    seed: usize,
+    direction: Direction,
+    neighbour: Neighbour,
+}
+
+/// Finds the definitions that answer the question, and who calls or extends them and what they call or extend.
+pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit: usize) -> Result<()> {
+    let limit = limit.min(MAX_ITEMS);
+    let seeds = rank::seeds(context.generation, question, prefix, MAX_SEEDS.min(limit))?;
+    if seeds.is_empty() {
+        let near = select::near(context.generation, question, prefix)?;
+        context.name_near(&near);
+        context.response.coverage.unresolved_mentions = Some(0);
+        return Ok(());
+    }
+    let mut seen: BTreeSet<NodeId> = seeds.iter().map(|seed| seed.id).collect();
+    let mut relations: Vec<Vec<Related>> = Vec::new();
+    let (mut boundary, mut cut, mut mentions) = (0, false, 0);
+    for (index, seed) in seeds.iter().enumerate() {
+        for direction in [Direction::Callers, Direction::Callees] {
+            let hop = walk::hop(context.generation, seed.id, direction, &[EdgeKind::Calls, EdgeKind::Inherits], prefix)?;
+            boundary += hop.boundary_edges;
+            cut |= hop.cut;
+            let mut neighbours = hop.neighbours;
+            // A stable sort: within each half the order of relations stays.
+            neighbours.sort_by_key(|neighbour| (rank::is_demoted(&neighbour.node), neighbour.resolution()));
+            relations.push(neighbours.into_iter().map(|neighbour| Related { seed: index, direction, neighbour }).collect());
+        }
+        if seed.kind != SymbolKind::File {
+            mentions += context.generation.unresolved_mentions(&seed.name)?;
+        }
+    }
+    let (chosen, left_out) = share(relations, limit - seeds.len(), &mut seen);
+
+    let mut items = Vec::with_capacity(limit);
+    for seed in &seeds {
+        items.push(seed_item(context, seed)?);
+    }
+    for Related { seed, direction, neighbour } in &chosen {
+        let mut item = context.relation(&seeds[*seed], neighbour, *direction)?;
+        item.seed = Some(*seed);
+        item.role = Some(match direction {
+            Direction::Callers => Role::Caller,
+            Direction::Callees => Role::Callee,
+        });
+        items.push(item);
+    }
+    let response = &mut context.response;
+    response.total = (items.len() + left_out) as u64;
+    response.items = items;
+    response.coverage.path_boundary_edges = boundary;
+    response.coverage.unresolved_mentions = Some(mentions);
+    if left_out > 0 {
+        response.cut(ITEM_LIMIT);
+    }
+    if cut {
+        response.cut(TRAVERSAL_LIMIT);
+    }
+    if boundary > 0 {
+        response.limit(EDGES_OUTSIDE);
+    }
+    Ok(())
+}
+
+fn seed_item(context: &mut Context<'_>, seed: &NodeRow) -> Result<Item> {
+    let mut item = context.item(seed);
+    item.role = Some(Role::Seed);
+    item.wanted = Some(context.head(seed));
+    context.show(&mut item, seed)?;
+    Ok(item)
+}
+
+/// Gives every list a turn until the room is spent; a node is shown once. Returns the chosen ones, list by list, and how many are left out.
+fn share(lists: Vec<Vec<Related>>, room: usize, seen: &mut BTreeSet<NodeId>) -> (Vec<Related>, usize) {
+    let mut chosen: Vec<Vec<Related>> = lists.iter().map(|_| Vec::new()).collect();
+    let mut queues: Vec<_> = lists.into_iter().map(|list| list.into_iter()).collect();
+    let (mut taken, mut left_out, mut moved) = (0, 0, true);
+    while moved {
+        moved = false;
+        for (queue, chosen) in queues.iter_mut().zip(&mut chosen) {
+            let Some(next) = queue.find(|related| seen.insert(related.neighbour.node.id)) else { continue };
+            moved = true;
+            if taken < room {
+                taken += 1;
+                chosen.push(next);
+            } else {
+                left_out += 1;
+            }
+        }
+    }
+    (chosen.into_iter().flatten().collect(), left_out)
+}
