@@ -420,6 +420,9 @@ impl ScopeFile {
         }
         for (key, globs) in [("exclude", &self.exclude), ("deprioritize", &self.deprioritize)] {
             for glob in globs {
+                if glob.trim_matches('/').is_empty() {
+                    return Err(invalid(key, "holds an empty pattern".to_owned()));
+                }
                 if let Err(error) = globset::Glob::new(glob) {
                     return Err(invalid(key, format!("holds a pattern that cannot be used: {error}")));
                 }
@@ -596,6 +599,7 @@ mod tests {
             ("[scopes.a]\nroot = \"/x\"\non_stale = \"maybe\"", "unknown variant `maybe`, expected `refuse` or `sync`"),
             ("[scopes.a]\nroot = \"/x\"\nexclude = [\"a[\"]", "`scopes.a.exclude` holds a pattern"),
             ("[scopes.a]\nroot = \"/x\"\nsource_roots = [\"../x\"]", "`scopes.a.source_roots` holds `../x`"),
+            ("[scopes.a]\nroot = \"/x\"\nexclude = [\"/\"]", "`scopes.a.exclude` holds an empty pattern"),
             ("[scopes.\"a b\"]\nroot = \"/x\"", "is no scope name"),
             ("[scopes.a]", "missing field `root`"),
         ] {

@@ -5,9 +5,12 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+#[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+#[cfg(target_os = "linux")]
+use rustix::fs::ResolveFlags;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::WorkspaceError;
@@ -26,6 +29,7 @@ pub(super) struct Parent {
 }
 
 /// Set once the kernel, or a sandbox, turns out to refuse `openat2`.
+#[cfg(target_os = "linux")]
 static WITHOUT_OPENAT2: AtomicBool = AtomicBool::new(false);
 
 const ALWAYS: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);

@@ -54,13 +54,15 @@ pub(super) struct Level {
 pub(super) struct Rules {
     innermost: Option<Arc<Level>>,
     case: Case,
+    /// Whether any pattern in force takes something back (`!keep.py`).
+    keeps: bool,
 }
 
 impl Rules {
     /// Starts at the root with patterns that hold everywhere, the weaker first.
     pub(super) fn new(outermost: Vec<Patterns>, ignore_case: bool) -> Self {
         let case = if ignore_case { Case::Fold } else { Case::Sensitive };
-        let mut rules = Self { innermost: None, case };
+        let mut rules = Self { innermost: None, case, keeps: false };
         for patterns in outermost {
             rules = rules.within("", patterns);
         }
@@ -73,18 +75,35 @@ impl Rules {
             return self.clone();
         }
         let base = if directory.is_empty() { 0 } else { directory.len() + 1 };
-        Self { innermost: Some(Arc::new(Level { outer: self.innermost.clone(), base, patterns })), case: self.case }
+        let keeps = self.keeps || patterns.0.iter().any(gix::glob::Pattern::is_negative);
+        let innermost = Some(Arc::new(Level { outer: self.innermost.clone(), base, patterns }));
+        Self { innermost, case: self.case, keeps }
     }
 
     /// Returns whether an untracked path is ignored, given that no directory above it is.
     pub(super) fn ignores(&self, path: &[u8], directory: bool) -> bool {
+        self.decide(path, directory) == Some(true)
+    }
+
+    /// Returns whether a pattern keeps an untracked path that others would ignore.
+    pub(super) fn keeps(&self, path: &[u8], directory: bool) -> bool {
+        self.keeps && self.decide(path, directory) == Some(false)
+    }
+
+    /// Returns whether [`Self::keeps`] can be true of any path.
+    pub(super) fn keep_some(&self) -> bool {
+        self.keeps
+    }
+
+    fn decide(&self, path: &[u8], directory: bool) -> Option<bool> {
         let mut level = self.innermost.as_deref();
         while let Some(current) = level {
-            if let Some(decision) = current.patterns.decide(&path[current.base..], directory, self.case) {
+            let decision = current.patterns.decide(&path[current.base..], directory, self.case);
+            if decision.is_some() {
                 return decision;
             }
             level = current.outer.as_deref();
         }
-        false
+        None
     }
 }

@@ -17,6 +17,7 @@ use super::directory::{self, Kind, Names, Parent, Root};
 use super::git::{IGNORE_FILE_LIMIT, Snapshot};
 use super::ignored::{Patterns, Rules};
 use super::policy::Policy;
+use super::scan::Deadline;
 use super::{Omission, WorkspaceError, escape};
 
 /// Modes of what is listed without being read.
@@ -74,11 +75,17 @@ impl Inventory {
 }
 
 /// Lists a scope with `threads` threads.
-pub(super) fn list(root: &Root, git: &Snapshot, policy: &Policy, threads: usize) -> Result<Inventory, WorkspaceError> {
+pub(super) fn list(
+    root: &Root,
+    git: &Snapshot,
+    policy: &Policy,
+    deadline: Deadline,
+    threads: usize,
+) -> Result<Inventory, WorkspaceError> {
     let mut inventory = if git.state.present && !policy.include_untracked() {
         list_tracked(root, git, policy)?
     } else {
-        walk(root, git, policy, threads)?
+        walk(root, git, policy, deadline, threads)?
     };
     inventory.sort();
     Ok(inventory)
@@ -137,8 +144,18 @@ struct Task {
     /// The entries of the index below it.
     tracked: Range<usize>,
     rules: Rules,
-    /// Whether Git ignores the directory: only what it tracks below counts.
-    ignored: bool,
+    standing: Standing,
+}
+
+/// What counts below a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// All that is not ignored.
+    Open,
+    /// What a rule keeps by name: it is a cache or build folder, where the rest is left out.
+    Cache,
+    /// What Git tracks: the directory is ignored.
+    Ignored,
 }
 
 /// The directories still to be read, shared by the threads of a walk.
@@ -157,7 +174,7 @@ impl Queue {
         if let Some(task) = tasks.pop() {
             return Some(task);
         }
-        if self.idle.fetch_add(1, Ordering::Relaxed) + 1 == self.threads {
+        if self.idle.fetch_add(1, Ordering::Relaxed) + 1 >= self.threads {
             self.changed.notify_all();
             return None;
         }
@@ -191,16 +208,18 @@ struct Walk<'a> {
     root: &'a Root,
     git: &'a Snapshot,
     policy: &'a Policy,
+    deadline: Deadline,
     queue: Queue,
 }
 
-fn walk(root: &Root, git: &Snapshot, policy: &Policy, threads: usize) -> Result<Inventory, WorkspaceError> {
+fn walk(root: &Root, git: &Snapshot, policy: &Policy, deadline: Deadline, threads: usize) -> Result<Inventory, WorkspaceError> {
     let rules = Rules::new(git.excludes.clone(), git.ignore_case);
-    let first = Task { path: String::new(), tracked: 0..git.tracked.len(), rules, ignored: false };
+    let first = Task { path: String::new(), tracked: 0..git.tracked.len(), rules, standing: Standing::Open };
     let walk = Walk {
         root,
         git,
         policy,
+        deadline,
         queue: Queue { tasks: Mutex::new(vec![first]), changed: Condvar::new(), idle: AtomicUsize::new(0), threads },
     };
     let mut inventory = Inventory::default();
@@ -224,7 +243,8 @@ impl Walk<'_> {
         let mut own: Vec<Task> = Vec::new();
         loop {
             let Some(task) = own.pop().or_else(|| self.queue.take()) else { return Ok(found) };
-            if let Err(error) = self.read(&task, &mut names, &mut path, &mut own, &mut found) {
+            let read = self.deadline.check().and_then(|()| self.read(&task, &mut names, &mut path, &mut own, &mut found));
+            if let Err(error) = read {
                 self.queue.abandon();
                 return Err(error);
             }
@@ -254,8 +274,14 @@ impl Walk<'_> {
             }
             Err(errno) => return Err(WorkspaceError::Read { path: task.path.clone(), source: errno.into() }),
         };
-        names.read(handle.as_fd()).map_err(|errno| WorkspaceError::Read { path: task.path.clone(), source: errno.into() })?;
-        let rules = if task.ignored { task.rules.clone() } else { self.rules_in(task, &handle, names)? };
+        match names.read(handle.as_fd()) {
+            Ok(()) => {}
+            // Removed since it was opened.
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(WorkspaceError::Read { path: task.path.clone(), source: errno.into() }),
+        }
+        // What stands in a cache folder has no say in what is kept of it.
+        let rules = if task.standing == Standing::Open { self.rules_in(task, &handle, names)? } else { task.rules.clone() };
         path.clear();
         path.extend_from_slice(task.path.as_bytes());
         if !path.is_empty() {
@@ -302,10 +328,11 @@ impl Walk<'_> {
     ) -> Result<(), WorkspaceError> {
         let base = path.len() - name.len();
         let tracked = self.git.tracked.range_below(task.tracked.clone(), base, name);
+        let ignored = task.standing == Standing::Ignored || rules.ignores(path, true);
         if !tracked.is_empty() {
-            let ignored = task.ignored || rules.ignores(path, true);
+            let standing = if ignored { Standing::Ignored } else { Standing::Open };
             match representable(path) {
-                Some(path) => own.push(Task { path: path.as_str().to_owned(), tracked, rules: rules.clone(), ignored }),
+                Some(path) => own.push(Task { path: path.as_str().to_owned(), tracked, rules: rules.clone(), standing }),
                 None => found.unrepresentable.push(format!("{}/", escape(path))),
             }
             return Ok(());
@@ -316,19 +343,30 @@ impl Walk<'_> {
             found.omit_bytes(path, Omission::Submodule, MODE_SUBMODULE);
             return Ok(());
         }
-        if task.ignored || rules.ignores(path, true) {
+        if ignored {
             return Ok(());
         }
+        let named_cache = std::str::from_utf8(name).is_ok_and(Policy::is_cache_directory);
+        let cache = (named_cache || task.standing == Standing::Cache) && !rules.keeps(path, true);
         let Some(valid) = representable(path) else {
-            found.unrepresentable.push(format!("{}/", escape(path)));
+            if task.standing == Standing::Open || !cache {
+                found.unrepresentable.push(format!("{}/", escape(path)));
+            }
             return Ok(());
         };
         if self.is_repository(path)? {
-            found.omit(valid.as_str(), Omission::NestedRepository, MODE_DIRECTORY);
-        } else if std::str::from_utf8(name).is_ok_and(Policy::is_cache_directory) {
+            if task.standing == Standing::Open || !cache {
+                found.omit(valid.as_str(), Omission::NestedRepository, MODE_DIRECTORY);
+            }
+            return Ok(());
+        }
+        if cache && task.standing == Standing::Open {
             found.omit(valid.as_str(), Omission::CacheDirectory, MODE_DIRECTORY);
-        } else {
-            own.push(Task { path: valid.as_str().to_owned(), tracked, rules: rules.clone(), ignored: false });
+        }
+        // Only a rule that keeps something can bring back a part of a cache folder.
+        if !cache || rules.keep_some() {
+            let standing = if cache { Standing::Cache } else { Standing::Open };
+            own.push(Task { path: valid.as_str().to_owned(), tracked, rules: rules.clone(), standing });
         }
         Ok(())
     }
@@ -336,7 +374,12 @@ impl Walk<'_> {
     fn meet_other(&self, task: &Task, path: &[u8], name: &[u8], kind: Kind, rules: &Rules, found: &mut Inventory) {
         let position = self.git.tracked.position_in(task.tracked.clone(), path.len() - name.len(), name);
         let tracked = position.map(|position| self.git.tracked.entry(position).mode);
-        if tracked.is_none() && (kind == Kind::Other || task.ignored || rules.ignores(path, false)) {
+        let counts = || match task.standing {
+            Standing::Open => !rules.ignores(path, false),
+            Standing::Cache => rules.keeps(path, false),
+            Standing::Ignored => false,
+        };
+        if tracked.is_none() && (kind == Kind::Other || !counts()) {
             return;
         }
         let Some(path) = representable(path) else {

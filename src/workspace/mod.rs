@@ -225,6 +225,9 @@ pub enum WorkspaceError {
     /// `workspace_busy`.
     #[error("the Git index holds unresolved conflicts ({path}); resolve them first")]
     Conflict { path: String },
+    /// `code_timeout`.
+    #[error("reading the worktree took too long")]
+    Timeout,
     /// `workspace_busy`.
     #[error("{path} kept changing while it was read")]
     Unstable { path: String },

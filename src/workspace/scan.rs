@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -30,11 +31,36 @@ pub struct ScanLimits {
     pub max_files: u64,
     pub max_file_bytes: u64,
     pub max_source_bytes: u64,
+    /// When the scan gives up; `None` for never.
+    pub deadline: Option<Instant>,
 }
 
 impl From<&Limits> for ScanLimits {
     fn from(limits: &Limits) -> Self {
-        Self { max_files: limits.max_files, max_file_bytes: limits.max_file_bytes, max_source_bytes: limits.max_source_bytes }
+        Self {
+            max_files: limits.max_files,
+            max_file_bytes: limits.max_file_bytes,
+            max_source_bytes: limits.max_source_bytes,
+            deadline: None,
+        }
+    }
+}
+
+impl ScanLimits {
+    /// Returns the same limits with a moment at which the scan gives up.
+    #[must_use]
+    pub fn until(self, deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..self }
+    }
+}
+
+/// A moment that may have passed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(super) fn check(self) -> Result<(), WorkspaceError> {
+        if self.0.is_some_and(|deadline| Instant::now() >= deadline) { Err(WorkspaceError::Timeout) } else { Ok(()) }
     }
 }
 
@@ -56,9 +82,11 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
-    let inventory = inventory::list(&root, &git, policy, threads)?;
+    let inventory = inventory::list(&root, &git, policy, Deadline(limits.deadline), threads)?;
     let reading = Reading { root: &root, git: &git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) };
-    let entries = for_each(&inventory.candidates, threads, |candidate, hands| reading.examine(candidate, hands))?;
+    let entries = for_each(&inventory.candidates, threads, Deadline(limits.deadline), |candidate, hands| {
+        reading.examine(candidate, hands)
+    })?;
     span.record("files", reading.files.load(Ordering::Relaxed));
     span.record("bytes", reading.bytes.load(Ordering::Relaxed));
     Ok(Capture {
@@ -76,7 +104,7 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
 pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, Option<Omission>>, WorkspaceError> {
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
-    let inventory = inventory::list(&root, &git, policy, threads())?;
+    let inventory = inventory::list(&root, &git, policy, Deadline(None), threads())?;
     let reason = |plan| match plan {
         Plan::Read => None,
         Plan::Probe(reason) | Plan::Omit(reason, _) => Some(reason),
@@ -104,8 +132,8 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
-    let Inventory { candidates, .. } = inventory::list(&root, &git, policy, threads)?;
-    let outcomes = for_each(&candidates, threads, |candidate, Hands { buffer, .. }| {
+    let Inventory { candidates, .. } = inventory::list(&root, &git, policy, Deadline(limits.deadline), threads)?;
+    let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |candidate, Hands { buffer, .. }| {
         if candidate.plan != Plan::Read {
             return Ok(None);
         }
@@ -147,6 +175,7 @@ struct Hands {
 fn for_each<T: Send>(
     candidates: &[Candidate],
     threads: usize,
+    deadline: Deadline,
     examine: impl Fn(&Candidate, &mut Hands) -> Result<T, WorkspaceError> + Sync,
 ) -> Result<Vec<T>, WorkspaceError> {
     let next = AtomicUsize::new(0);
@@ -159,6 +188,7 @@ fn for_each<T: Send>(
             if start >= candidates.len() {
                 break;
             }
+            deadline.check().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             let mut chunk = Vec::with_capacity(CHUNK);
             for candidate in &candidates[start..(start + CHUNK).min(candidates.len())] {
                 match examine(candidate, &mut hands) {

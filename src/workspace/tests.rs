@@ -127,7 +127,7 @@ fn policy(include_untracked: bool, exclude: &[&str]) -> Policy {
     .expect("valid patterns")
 }
 
-const LIMITS: ScanLimits = ScanLimits { max_files: 20_000, max_file_bytes: 2 << 20, max_source_bytes: 512 << 20 };
+const LIMITS: ScanLimits = ScanLimits { max_files: 20_000, max_file_bytes: 2 << 20, max_source_bytes: 512 << 20, deadline: None };
 
 fn try_scan(root: &Path, include_untracked: bool) -> Result<Capture, WorkspaceError> {
     let seen = Mutex::new(BTreeMap::new());
@@ -566,6 +566,34 @@ fn exclusions_and_cache_folders() {
             "x/__pycache__ (cache_directory)",
         ],
     );
+}
+
+#[test]
+fn rules_may_keep_a_part_of_a_build_folder() {
+    for (rules, expected) in [
+        ("build/\n!build/keep.py\n", &["build/sub/b.py"][..0]),
+        ("build/*\n!build/keep.py\n", &["build (cache_directory)", "build/keep.py"]),
+        ("!build/sub/\n", &["build (cache_directory)", "build/sub/b.py"]),
+        ("!build/\n", &["build/a.py", "build/keep.py", "build/sub/b.py"]),
+        ("*.log\n", &["build (cache_directory)"]),
+    ] {
+        let fixture = Fixture::repository();
+        fixture.write(".git/info/exclude", rules).write("build/keep.py", "").write("build/a.py", "").write("build/sub/b.py", "");
+        check(&fixture.scan(), expected);
+    }
+}
+
+#[test]
+fn a_scan_ends_at_its_deadline() {
+    let fixture = Fixture::folder();
+    for number in 0..200 {
+        fixture.write(&format!("d{number}/a.py"), "");
+    }
+    let limits = LIMITS.until(std::time::Instant::now());
+    for _ in 0..20 {
+        let result = scan(&fixture.worktree(), &policy(true, &[]), limits, &|_, _, _| {});
+        assert!(matches!(result, Err(WorkspaceError::Timeout)));
+    }
 }
 
 #[test]
