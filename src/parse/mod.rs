@@ -39,6 +39,11 @@ pub enum ParseFailure {
 }
 
 impl ParseFailure {
+    /// Returns the failure that `word` stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Timeout, Self::Crashed, Self::Memory].into_iter().find(|failure| failure.as_str() == word)
+    }
+
     /// Returns the stable word of the wire contract.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -183,6 +183,14 @@ fn refuse_pipes(root: &Path) -> Result<(), WorkspaceError> {
     Ok(())
 }
 
+/// Returns in which format a repository names its objects.
+pub(super) fn object_format(repository: &gix::Repository) -> ObjectFormat {
+    match repository.object_hash() {
+        gix::hash::Kind::Sha256 => ObjectFormat::Sha256,
+        _ => ObjectFormat::Sha1,
+    }
+}
+
 /// Finds out why a repository did not open, for what gix has no error of its own.
 fn explain(root: &Path, error: gix::Error) -> WorkspaceError {
     let config = std::fs::read(root.join(".git/config")).unwrap_or_default();
@@ -211,10 +219,7 @@ fn explain(root: &Path, error: gix::Error) -> WorkspaceError {
 /// Reads HEAD, the index and the ignore rules of a worktree.
 pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceError> {
     let repository = open(root_path)?;
-    let object_format = match repository.object_hash() {
-        gix::hash::Kind::Sha256 => ObjectFormat::Sha256,
-        _ => ObjectFormat::Sha1,
-    };
+    let object_format = object_format(&repository);
     let config = repository.config_snapshot();
     if config.string("extensions.refStorage").is_some_and(|storage| !storage.eq_ignore_ascii_case(b"files")) {
         return Err(unusable("it keeps its refs in a format other than `files` (reftable)"));

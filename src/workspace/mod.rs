@@ -173,6 +173,14 @@ impl Worktree {
         self.git
     }
 
+    /// Returns in which format the repository names objects now; `None` without Git.
+    ///
+    /// # Errors
+    /// When the repository cannot be opened any more.
+    pub fn object_format(&self) -> Result<Option<ObjectFormat>, WorkspaceError> {
+        if self.git { git::open(&self.root).map(|repository| Some(git::object_format(&repository))) } else { Ok(None) }
+    }
+
     /// Returns the digest of HEAD's tree in the encoding of [`GitState::index_digest`], which equals it exactly when nothing is staged;
     /// `None` when `capture` saw no commit. Walks the whole tree: to be kept by tree id ([`GitState::head_tree`]).
     ///
