@@ -65,6 +65,8 @@ pub fn symbols(
     prefix: &PathPrefix,
     limit: usize,
 ) -> Result<(Vec<NodeRow>, usize), StoreError> {
+    let span = tracing::debug_span!("search", matches = tracing::field::Empty);
+    let _entered = span.enter();
     let query = query.trim();
     let mut matches: Vec<Match> = Vec::new();
     let mut add = |tier: Tier, score: f64, node: NodeRow| {
@@ -110,6 +112,7 @@ pub fn symbols(
     let mut seen: BTreeSet<NodeId> = BTreeSet::new();
     matches.retain(|found| seen.insert(found.node.id));
     let total = matches.len();
+    span.record("matches", total);
     Ok((matches.into_iter().take(limit).map(|found| found.node).collect(), total))
 }
 
@@ -137,6 +140,8 @@ fn exact_path(generation: &Generation, query: &str, prefix: &PathPrefix) -> Resu
 /// # Errors
 /// [`StoreError`] when the generation cannot be read.
 pub fn seeds(generation: &Generation, question: &str, prefix: &PathPrefix, limit: usize) -> Result<Vec<NodeRow>, StoreError> {
+    let span = tracing::debug_span!("search", words = tracing::field::Empty, hits = tracing::field::Empty);
+    let _entered = span.enter();
     let mut named = named_seeds(generation, question, prefix)?;
     let asked = words::of_question(question);
     let whole_question_is_a_name = !named.is_empty() && words::identifiers(question).len() == 1 && asked.len() <= 2;
@@ -149,6 +154,8 @@ pub fn seeds(generation: &Generation, question: &str, prefix: &PathPrefix, limit
     hits.extend(generation.search(&forms, true, prefix, MAX_HITS)?);
     let mut seen: BTreeSet<NodeId> = BTreeSet::new();
     hits.retain(|hit| seen.insert(hit.node.id));
+    span.record("words", asked.len());
+    span.record("hits", hits.len());
     let best = hits.iter().map(|hit| -hit.score).fold(f64::MIN_POSITIVE, f64::max);
     let mut scored: Vec<(f64, NodeRow)> = hits
         .into_iter()

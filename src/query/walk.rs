@@ -62,10 +62,13 @@ pub fn hop(
     kinds: &[EdgeKind],
     prefix: &PathPrefix,
 ) -> Result<Hop, StoreError> {
+    let span = tracing::debug_span!("walk", edges = tracing::field::Empty, nodes = tracing::field::Empty);
+    let _entered = span.enter();
     let mut edges = match direction {
         Direction::Callers => generation.edges_to(start, kinds)?,
         Direction::Callees => generation.edges_from(start, kinds)?,
     };
+    span.record("edges", edges.len());
     let mut found = Hop { cut: edges.len() > MAX_EDGES, ..Hop::default() };
     edges.truncate(MAX_EDGES);
     let mut by_node: BTreeMap<NodeId, Vec<EdgeRow>> = BTreeMap::new();
@@ -81,6 +84,7 @@ pub fn hop(
             by_node.entry(other).or_default().push(edge);
         }
     }
+    span.record("nodes", by_node.len());
     found.cut |= by_node.len() > MAX_NODES;
     for (id, mut edges) in by_node.into_iter().take(MAX_NODES) {
         let node = generation.node(id)?;

@@ -36,6 +36,7 @@ const RESERVE: usize = SOURCE_TRUNCATED.len() + SOURCE_LINE_TOO_LARGE.len() + 6;
 /// # Errors
 /// [`BudgetTooSmall`] when not even the answer without items fits.
 pub fn fit(response: Response, max_bytes: usize) -> Result<Response, BudgetTooSmall> {
+    let _span = tracing::debug_span!("render", items = response.items.len(), max_bytes).entered();
     let whole = unbounded(response.clone());
     if to_json(&whole).len() <= max_bytes {
         return Ok(whole);

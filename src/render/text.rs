@@ -44,6 +44,8 @@ pub struct Checked<'c> {
 
 /// Draws the items of an answer whose source was placed without a budget; ends with a line end unless empty.
 pub fn answer(response: &Response, options: Options) -> String {
+    let span = tracing::debug_span!("render", items = response.items.len(), bytes = tracing::field::Empty);
+    let _entered = span.enter();
     let mut page = Page { text: String::new(), options };
     match response.operation {
         "explore" => page.explore(response),
@@ -53,6 +55,7 @@ pub fn answer(response: &Response, options: Options) -> String {
         _ => response.items.iter().for_each(|item| page.symbol(item)),
     }
     page.remarks(response);
+    span.record("bytes", page.text.len());
     page.text
 }
 
