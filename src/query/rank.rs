@@ -72,7 +72,10 @@ pub fn symbols(
     let mut add = |tier: Tier, score: f64, node: NodeRow| {
         matches.push(Match { tier, whole: false, extra: 0, score, node });
     };
-    for node in exact_path(generation, query, prefix)? {
+    let paths = exact_path(generation, query, prefix)?;
+    // A path that exists is all that was asked for.
+    let is_path = query.contains('/') && !paths.is_empty();
+    for node in paths {
         add(Tier::Qualified, 0.0, node);
     }
     for (fit, node) in select::by_name(generation, query, prefix)? {
@@ -96,7 +99,7 @@ pub fn symbols(
     asked.sort();
     asked.dedup();
     asked.truncate(words::MAX_WORDS);
-    if !asked.is_empty() {
+    if !asked.is_empty() && !is_path {
         for hit in generation.search(&asked, false, prefix, MAX_HITS)? {
             let name = words::parts(&hit.node.name);
             let tier = if asked.iter().all(|word| name.contains(word)) { Tier::Parts } else { Tier::Text };
@@ -144,11 +147,15 @@ pub fn seeds(generation: &Generation, question: &str, prefix: &PathPrefix, limit
     let _entered = span.enter();
     let mut named = named_seeds(generation, question, prefix)?;
     let asked = words::of_question(question);
-    let whole_question_is_a_name = !named.is_empty() && words::identifiers(question).len() == 1 && asked.len() <= 2;
-    if asked.is_empty() || whole_question_is_a_name && !question.trim().contains(char::is_whitespace) {
+    // Who writes a name and nothing else has said what is wanted.
+    let is_name = !named.is_empty() && !question.trim().contains(char::is_whitespace);
+    if asked.is_empty() || is_name {
         named.truncate(limit);
         return Ok(named);
     }
+    let stemmed: Vec<Asked<'_>> = asked.iter().map(|word| Asked { word, stem: words::stem(word) }).collect();
+    // A single token is a name: all its parts count. Of a sentence, half the words are enough.
+    let enough = if question.trim().contains(char::is_whitespace) { asked.len().div_ceil(2) } else { asked.len() };
     let forms: Vec<String> = asked.iter().flat_map(|word| words::forms(word)).collect();
     let mut hits = generation.search(&asked, false, prefix, MAX_HITS)?;
     hits.extend(generation.search(&forms, true, prefix, MAX_HITS)?);
@@ -160,8 +167,8 @@ pub fn seeds(generation: &Generation, question: &str, prefix: &PathPrefix, limit
     let mut scored: Vec<(f64, NodeRow)> = hits
         .into_iter()
         .filter_map(|hit| {
-            let coverage = coverage(&hit.node, &asked);
-            coverage.is_enough(asked.len()).then(|| (score(&hit, &coverage, best), hit.node))
+            let coverage = coverage(&hit.node, &stemmed);
+            (coverage.words >= enough).then(|| (score(&hit, &coverage, best), hit.node))
         })
         .collect();
     let order = |left: &(f64, NodeRow), right: &(f64, NodeRow)| {
@@ -222,13 +229,20 @@ struct Coverage {
     name: f64,
 }
 
-impl Coverage {
-    fn is_enough(&self, asked: usize) -> bool {
-        self.words >= asked.div_ceil(3)
+/// A word of the question, and its stem, found once.
+struct Asked<'w> {
+    word: &'w str,
+    stem: &'w str,
+}
+
+impl Asked<'_> {
+    fn is_form_of(&self, part: &str) -> bool {
+        // Forms of one word begin with its stem, which spares most parts a look at their endings.
+        part == self.word || part.starts_with(self.stem) && words::stem(part) == self.stem
     }
 }
 
-fn coverage(node: &NodeRow, asked: &[String]) -> Coverage {
+fn coverage(node: &NodeRow, asked: &[Asked<'_>]) -> Coverage {
     let name = words::parts(&node.name);
     let scope: Vec<String> = if node.kind == SymbolKind::File {
         words::parts(&node.path)
@@ -242,10 +256,10 @@ fn coverage(node: &NodeRow, asked: &[String]) -> Coverage {
     let signature = node.signature.as_deref().map(words::parts).unwrap_or_default();
     let docstring = node.docstring.as_deref().map(|text| words::parts(first_bytes(text, 600))).unwrap_or_default();
     let whole = node.name.to_lowercase();
-    let has = |place: &[String], word: &str| place.iter().any(|part| words::is_same_word(part, word));
+    let has = |place: &[String], word: &Asked<'_>| place.iter().any(|part| word.is_form_of(part));
     let (mut found, mut weight) = (0, 0.0);
     for word in asked {
-        let best = if has(&name, word) || whole == *word {
+        let best = if has(&name, word) || whole == word.word {
             1.0
         } else if has(&scope, word) {
             0.75
@@ -261,8 +275,8 @@ fn coverage(node: &NodeRow, asked: &[String]) -> Coverage {
         found += 1;
         weight += best;
     }
-    let named = name.iter().filter(|part| asked.iter().any(|word| words::is_same_word(part, word))).count();
-    let share = if asked.contains(&whole) { 1.0 } else { named as f64 / name.len().max(1) as f64 };
+    let named = name.iter().filter(|part| asked.iter().any(|word| word.is_form_of(part))).count();
+    let share = if asked.iter().any(|word| word.word == whole) { 1.0 } else { named as f64 / name.len().max(1) as f64 };
     Coverage { words: found, weight: weight / asked.len().max(1) as f64, name: share }
 }
 

@@ -44,6 +44,11 @@ impl Request {
     pub fn new(operation: Operation) -> Self {
         Self { operation, expected_fingerprint: None, before_fingerprint: None, max_bytes: DEFAULT_BYTES }
     }
+
+    /// Returns a request whose answer people read: no budget in bytes holds.
+    pub fn for_people(operation: Operation) -> Self {
+        Self { max_bytes: usize::MAX, ..Self::new(operation) }
+    }
 }
 
 /// What is asked.

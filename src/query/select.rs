@@ -186,7 +186,9 @@ pub fn qualified(node: &NodeRow) -> String {
 /// [`StoreError`] when the generation cannot be read.
 pub fn near(generation: &Generation, text: &str, prefix: &PathPrefix) -> Result<Vec<NodeRow>, StoreError> {
     /// Most nodes looked at for one beginning.
-    const LOOK: usize = 400;
+    const LOOK: usize = 200;
+    /// Distance from which on a name only shares words with the text.
+    const SHARED: usize = 100;
     let text = dotted(text);
     let mut candidates: Vec<(usize, NodeRow)> = Vec::new();
     let tokens: Vec<&str> = words::identifiers(&text);
@@ -197,15 +199,22 @@ pub fn near(generation: &Generation, text: &str, prefix: &PathPrefix) -> Result<
         // One slip in a short name, three in a long one.
         let most = (length / 3).clamp(1, 3);
         let mut pool = generation.nodes_named_folded(last, prefix, LOOK)?;
-        for size in [length.saturating_sub(1), 4, 3, 2] {
+        // From the longest common beginning to shorter ones, as long as each is looked at whole.
+        for size in (2..length).rev() {
             let start: String = last.chars().take(size).collect();
-            if size > 0 && size < length {
-                pool.extend(generation.nodes_with_name_prefix(&start, prefix, LOOK)?);
+            let found = generation.nodes_with_name_prefix(&start, prefix, LOOK)?;
+            let is_whole = found.len() < LOOK;
+            pool.extend(found);
+            if !is_whole {
+                break;
             }
         }
         for node in pool {
             if let Some(distance) = words::distance(&node.name, last, most) {
-                candidates.push((distance, node));
+                // Of names as near as each other, the one with the same capitals is meant.
+                let capitals =
+                    node.name.chars().zip(last.chars()).filter(|(name, asked)| name.is_uppercase() != asked.is_uppercase());
+                candidates.push((distance * 4 + capitals.count().min(3), node));
             }
         }
         let parts = words::parts(last);
@@ -214,13 +223,18 @@ pub fn near(generation: &Generation, text: &str, prefix: &PathPrefix) -> Result<
             let name = words::parts(&hit.node.name);
             let missing = parts.iter().filter(|part| !name.iter().any(|name| words::is_same_word(name, part))).count();
             if missing < parts.len() {
-                candidates.push((most + 1 + missing * 2 + name.len().abs_diff(parts.len()), hit.node));
+                candidates.push((SHARED + missing * 2 + name.len().abs_diff(parts.len()), hit.node));
             }
         }
     }
     let key = |(distance, node): &(usize, NodeRow)| (rank::is_demoted(node), *distance, node.path.clone(), node.start_byte);
     candidates.sort_by_cached_key(key);
+    // Where slips of the finger lead to a name, names that only share a word with it are noise.
+    if candidates.iter().any(|(distance, _)| *distance < SHARED) {
+        candidates.retain(|(distance, _)| *distance < SHARED);
+    }
+    // One of each name: the same name five times would hide the others.
     let mut seen = BTreeSet::new();
-    candidates.retain(|(_, node)| node.kind != SymbolKind::File && seen.insert(node.id));
+    candidates.retain(|(_, node)| node.kind != SymbolKind::File && seen.insert(node.name.clone()));
     Ok(candidates.into_iter().take(MAX_NEAR).map(|(_, node)| node).collect())
 }

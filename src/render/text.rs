@@ -224,7 +224,8 @@ impl Page {
             self.line(format_args!("{none} {name} ({place})"));
         }
         for item in &response.items {
-            let line = if response.operation == "callers" { self.relation(item, subject) } else { self.relation(subject, item) };
+            let callers = response.operation == "callers";
+            let line = if callers { self.relation(Some(item), Some(subject)) } else { self.relation(Some(subject), Some(item)) };
             self.line(format_args!("{line}"));
             if self.options.source {
                 self.body(item, u32::MAX);
@@ -242,15 +243,18 @@ impl Page {
         }
     }
 
-    /// `path:line source verb target  resolution`. One of the two is the item of the relation and holds its witness.
-    fn relation(&self, source: &Item, target: &Item) -> String {
-        let held = if source.witness_path.is_empty() { target } else { source };
-        let Some(witness) = held.witness_path.first() else { return String::new() };
-        let from = match (source.kind, source.qualified_name.as_deref()) {
-            (Some(SymbolKind::File), _) | (_, None) => "module level".to_owned(),
-            (_, Some(name)) => clean(name),
+    /// `path:line source verb target  resolution`. One of the two is the item of the relation and holds its witness; what stands above
+    /// the line anyway may be left out.
+    fn relation(&self, source: Option<&Item>, target: Option<&Item>) -> String {
+        let holds = |item: &&Item| !item.witness_path.is_empty();
+        let Some(held) = source.filter(holds).or(target.filter(holds)) else { return String::new() };
+        let witness = &held.witness_path[0];
+        let from = match source.map(|source| (source.kind, source.qualified_name.as_deref())) {
+            None => String::new(),
+            Some((Some(SymbolKind::File), _) | (_, None)) => "module level ".to_owned(),
+            Some((_, Some(name))) => format!("{} ", clean(name)),
         };
-        let to = clean(&full_name(target));
+        let to = target.map_or_else(|| "it".to_owned(), |target| clean(&full_name(target)));
         let verb = match witness.kind {
             EdgeKind::Contains => "contains",
             EdgeKind::Imports => "imports",
@@ -269,7 +273,7 @@ impl Page {
             false => self.paint(UNSURE, &format!("{} {}", witness.resolution.as_str(), witness.rule_id)).to_string(),
         };
         let place = self.place(&witness.path, witness.line);
-        let mut line = format!("{place} {from} {verb} {to}  {resolution}");
+        let mut line = format!("{place} {from}{verb} {to}  {resolution}");
         let others: Vec<String> =
             held.site_lines.iter().filter(|line| **line != witness.line).map(|line| format!(":{line}")).collect();
         if !others.is_empty() {
@@ -294,8 +298,8 @@ impl Page {
             self.body(seed, if self.options.source { u32::MAX } else { PREVIEW });
             for item in response.items.iter().filter(|item| item.seed == Some(index)) {
                 let line = match item.role {
-                    Some(Role::Caller) => format!("  ← {}", self.relation(item, seed)),
-                    _ => format!("  → {}", self.relation(seed, item)),
+                    Some(Role::Caller) => format!("  ← {}", self.relation(Some(item), None)),
+                    _ => format!("  → {}", self.relation(None, Some(item))),
                 };
                 self.line(format_args!("{line}"));
                 if self.options.source {
@@ -339,7 +343,7 @@ impl Page {
             self.line(format_args!("{number}{gap}{line}"));
         }
         if rest > 0 {
-            self.faint(&format!("{:>width$}  {} more with --source", "…", counted(rest, "line")));
+            self.faint(&format!("{:>width$}  {} with --source", "…", counted(rest, "more line")));
         }
     }
 
@@ -560,7 +564,7 @@ mod tests {
             "app/util.py:1 function app.util.greet\n   \
                 1  def greet(name):\n   \
                 2      return name\n  \
-               ← app/main.py:2 main calls app.util.greet  resolved_static\n",
+               ← app/main.py:2 main calls it  resolved_static\n",
         );
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{EdgeKind, PathPrefix, SymbolKind};
-use crate::query::response::{EDGES_OUTSIDE, ITEM_LIMIT, Item, Role, TRAVERSAL_LIMIT};
+use crate::query::response::{EDGES_OUTSIDE, ITEM_LIMIT, Item, OUTPUT_BUDGET, Role, TRAVERSAL_LIMIT};
 use crate::query::walk::{self, Direction, Neighbour};
 use crate::query::{Result, rank, select};
 use crate::store::{NodeId, NodeRow};
@@ -13,6 +13,10 @@ use super::Context;
 
 const MAX_SEEDS: usize = 4;
 const MAX_ITEMS: usize = 16;
+/// About what an answer takes in bytes: its envelope, a seed with its source, a relation without.
+const ENVELOPE: usize = 1_300;
+const SEED: usize = 2_200;
+const RELATION: usize = 950;
 
 /// A neighbour of one of the seeds.
 struct Related {
@@ -48,7 +52,10 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
             mentions += context.generation.unresolved_mentions(&seed.name)?;
         }
     }
-    let (chosen, left_out) = share(relations, limit - seeds.len(), &mut seen);
+    // The bodies of the seeds are worth more than the last few relations, which would otherwise leave them no room.
+    let affordable = context.max_bytes.saturating_sub(ENVELOPE + SEED * seeds.len()) / RELATION;
+    let room = limit - seeds.len();
+    let (chosen, left_out) = share(relations, room.min(affordable.max(seeds.len())), &mut seen);
 
     let mut items = Vec::with_capacity(limit);
     for seed in &seeds {
@@ -69,7 +76,7 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
     response.coverage.path_boundary_edges = boundary;
     response.coverage.unresolved_mentions = Some(mentions);
     if left_out > 0 {
-        response.cut(ITEM_LIMIT);
+        response.cut(if chosen.len() < room { OUTPUT_BUDGET } else { ITEM_LIMIT });
     }
     if cut {
         response.cut(TRAVERSAL_LIMIT);

@@ -28,6 +28,7 @@ pub struct Context<'g> {
     pub generation: &'g Generation,
     pub response: Response,
     pub fingerprint: Arc<str>,
+    pub max_bytes: usize,
     sources: Sources<'g>,
     /// Bytes of source that the answer can still show; once they are spent, no more files are read.
     source_left: usize,
@@ -40,6 +41,7 @@ impl<'g> Context<'g> {
             generation,
             fingerprint: Arc::from(response.fingerprint.as_str()),
             response,
+            max_bytes: request.max_bytes,
             sources: Sources::new(generation),
             source_left: request.max_bytes,
         }
