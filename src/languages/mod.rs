@@ -3,6 +3,7 @@
 //! `extract` sees one file's text and resolves nothing; resolution sees other files only through [`Lookup`]. Neither sees a path outside the
 //! repository, a clock or the disk. A language is one folder here and one line in [`REGISTRY`]; adding one touches nothing else.
 
+mod grammar;
 pub mod python;
 pub mod text;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::graph::SymbolKind;
+use super::graph::{EdgeKind, SymbolKind};
 use super::span::{Place, Span};
 
 /// How much of a file its grammar understood.
@@ -91,11 +91,340 @@ pub struct FileFacts {
     pub body: Body,
 }
 
+/// Distinct texts of one outline, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    text: Box<str>,
+    /// End of each name in `text`.
+    ends: Box<[u32]>,
+}
+
+/// A name of [`Names`]; meaningful only with the outline it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NameId(pub u32);
+
+impl Names {
+    /// Collects names; the n-th becomes [`NameId`] n.
+    pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut text = String::new();
+        let mut ends = Vec::new();
+        for name in texts {
+            text.push_str(name);
+            ends.push(u32::try_from(text.len()).expect("a file is far below 4 GiB"));
+        }
+        Self { text: text.into(), ends: ends.into() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the text of a name, `""` for one of another outline.
+    pub fn get(&self, name: NameId) -> &str {
+        let index = name.0 as usize;
+        let start = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or(0) };
+        let end = self.ends.get(index).copied().unwrap_or(start);
+        self.text.get(start as usize..end as usize).unwrap_or("")
+    }
+}
+
+/// An entry of a table of an [`Outline`]: of the surface's or, seen from a body only, of the body's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Handle(u32);
+
+impl Handle {
+    pub fn of_surface(index: usize) -> Self {
+        Self((index as u32) << 1)
+    }
+
+    pub fn of_body(index: usize) -> Self {
+        Self((index as u32) << 1 | 1)
+    }
+
+    pub fn in_body(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    pub fn index(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+}
+
+/// Definitions, bindings and the expressions that are evidence for what they hold: the vocabulary that surface and body share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outline {
+    pub names: Names,
+    pub declarations: Vec<Declaration>,
+    pub bindings: Vec<Binding>,
+    /// Bindings that may all be meant by one use, the latest first.
+    pub sets: Vec<Vec<Reaching>>,
+    pub imports: Vec<Import>,
+    pub expressions: Vec<Expression>,
+    pub classes: Vec<ClassShape>,
+    pub functions: Vec<FunctionShape>,
+}
+
+/// A definition as resolution sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declaration {
+    pub key: DefinitionKey,
+    pub kind: SymbolKind,
+    pub shape: Shape,
+}
+
+/// What is known about a declaration beyond its name. Indexes are of the same outline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shape {
+    Class(u32),
+    Function(u32),
+    Value,
+}
+
+/// One place that gives a name of some scope a meaning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    pub name: NameId,
+    pub role: Role,
+    /// The definition it makes; locals and imports make none.
+    pub declaration: Option<Handle>,
+    /// The declared type.
+    pub annotation: Option<Handle>,
+    /// What is assigned, as far as it is evidence for a type.
+    pub value: Option<Handle>,
+}
+
+/// How a binding binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    Function,
+    Class,
+    Variable,
+    Parameter,
+    /// The parameter that receives an instance of the class (a handle of a declaration).
+    Instance(Handle),
+    /// The parameter that receives the class itself or a subclass of it.
+    Type(Handle),
+    /// An import; the index is of the same outline.
+    Import(u32),
+    /// Every name that another module gives away.
+    Star(u32),
+    /// The name ceases to be bound.
+    Deleted,
+}
+
+/// A binding that reaches a use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaching {
+    pub binding: Handle,
+    /// Whether the use may also be reached without passing this binding.
+    pub conditional: bool,
+}
+
+/// What a bare name means at the place of its use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Use {
+    /// Exactly this binding.
+    One(Handle),
+    /// One of a set of bindings (a handle of `sets`).
+    Many(Handle),
+    /// Bound by nothing in the file but perhaps by a star import; else a name of the language, or none.
+    Free(NameId),
+}
+
+/// One imported thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// The module as written: `a.b`, `..c`.
+    pub module: NameId,
+    /// The name taken from it; `None` for the module itself (or for all names).
+    pub name: Option<NameId>,
+    /// Whether the binding means the first part of the module's path only (`import a.b` binds `a`).
+    pub root_only: bool,
+}
+
+/// Syntax that is evidence for what a receiver, a base or a declared type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Expression {
+    Name(Use),
+    Attribute {
+        object: Handle,
+        name: NameId,
+    },
+    Call {
+        callee: Handle,
+    },
+    /// `object[argument]`; several arguments make a [`Self::List`].
+    Subscript {
+        object: Handle,
+        argument: Option<Handle>,
+    },
+    /// Either of two: `a or b`, `a if c else b`, `A | B`.
+    Either(Handle, Handle),
+    /// A list of arguments, as a chain.
+    List(Handle, Option<Handle>),
+    /// An element got by iterating.
+    Element(Handle),
+    /// What a context manager gives on entering.
+    Entered(Handle),
+    Await(Handle),
+    /// A value of the declared type (`cast(T, x)`).
+    Instance(Handle),
+    /// The bases' view of the instance of a class (a handle of a declaration).
+    Super(Handle),
+    /// A literal, or what else is surely of a type outside the repository.
+    Literal,
+}
+
+/// A class: its bases and members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassShape {
+    /// Bases in order; `None` where one is no expression that could be followed.
+    pub bases: Vec<Option<Handle>>,
+    /// Names bound in the class body when it is done, sorted by text.
+    pub members: Vec<(NameId, Use)>,
+    /// Attributes that methods assign through their instance or class, with the evidence; sorted by text, then in source order.
+    pub attributes: Vec<AttributeEvidence>,
+    /// Whether attributes may exist that nothing here shows (`__getattr__`).
+    pub open: bool,
+}
+
+/// An assignment to an attribute of `self`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeEvidence {
+    pub name: NameId,
+    pub annotation: Option<Handle>,
+    pub value: Option<Handle>,
+}
+
+/// A function: what a call of it gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionShape {
+    /// Declared results, one for each overload.
+    pub returns: Vec<Handle>,
+    /// Returned values, where no result is declared, as far as they are evidence.
+    pub returned: Vec<Handle>,
+    /// Read as an attribute, not called (`property`).
+    pub property: bool,
+    /// Called without an instance.
+    pub unbound: bool,
+    /// Called with the class.
+    pub class_method: bool,
+    /// A context manager made of a generator.
+    pub context_manager: bool,
+}
+
+/// One step of building the list of names that `import *` brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PublicStep {
+    Add(NameId),
+    Remove(NameId),
+    /// All of another module's list; the expression names the module.
+    Extend(Handle),
+    /// Something that cannot be read statically.
+    Unknown,
+}
+
 /// What other files may see of this one: names, signatures, declared types, imports and re-exports, `__all__`, and what its bodies
 /// do to the outside (attribute writes, rebindings of exported names).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Surface {}
+pub struct Surface {
+    pub outline: Outline,
+    /// Names bound at the top when the module is done, sorted by text.
+    pub scope: Vec<(NameId, Use)>,
+    /// Star imports at the top (indexes of `outline.bindings`), in source order.
+    pub stars: Vec<u32>,
+    /// The steps of `__all__`, when there is one.
+    pub public: Option<Vec<PublicStep>>,
+    /// Attributes assigned to something that is not an instance's own: `module.f = g`, `Class.m = g`.
+    pub writes: Vec<(Handle, NameId)>,
+    /// Whether the module computes attributes (`__getattr__`).
+    pub open: bool,
+}
 
-/// What only this file's own edges need: scopes, bindings and references with their places.
+/// What only this file's own edges need: local bindings and references with their places.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Body {}
+pub struct Body {
+    pub outline: Outline,
+    /// Byte offsets at which lines begin; the first is 0.
+    pub line_starts: Vec<u32>,
+    /// In order of their places.
+    pub references: Vec<Reference>,
+    /// Uses of local names and parameters.
+    pub local_uses: u32,
+}
+
+/// A use of a name that could mean something outside its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Byte offset of the name token.
+    pub start: u32,
+    pub kind: EdgeKind,
+    /// Whether the name only leads to an attribute: a module named so has no edge of its own.
+    pub qualifier: bool,
+    /// Index of the innermost enclosing definition plus one; 0 for the file.
+    pub source: u32,
+    pub subject: Subject,
+}
+
+/// What a reference is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    Name(Use),
+    /// `object.name`; no object when nothing is known of it.
+    Member {
+        object: Option<Handle>,
+        name: NameId,
+    },
+    /// The module path of an import (a handle of `imports`); `name` is its last token.
+    Module {
+        import: Handle,
+        name: NameId,
+    },
+    /// An imported name (a handle of `imports`).
+    Imported(Handle),
+}
+
+impl Reference {
+    pub fn source(&self) -> Option<u32> {
+        self.source.checked_sub(1)
+    }
+}
+
+impl Body {
+    /// Returns the place of the byte offset `start`.
+    pub fn place(&self, start: u32) -> Place {
+        let after = self.line_starts.partition_point(|line_start| *line_start <= start);
+        let line_start = after.checked_sub(1).and_then(|index| self.line_starts.get(index)).copied().unwrap_or(0);
+        Place { line: u32::try_from(after.max(1)).unwrap_or(u32::MAX), column: start - line_start, start }
+    }
+}
+
+impl Surface {
+    /// Returns what a name bound at the top means when the module is done.
+    pub fn bound(&self, name: &str) -> Option<Use> {
+        find_by_text(&self.outline.names, &self.scope, name)
+    }
+}
+
+impl ClassShape {
+    /// Returns what a name bound in the class body means when it is done.
+    pub fn bound(&self, names: &Names, name: &str) -> Option<Use> {
+        find_by_text(names, &self.members, name)
+    }
+
+    /// Returns the evidence for an attribute of the instances.
+    pub fn evidence(&self, names: &Names, name: &str) -> &[AttributeEvidence] {
+        let start = self.attributes.partition_point(|entry| names.get(entry.name) < name);
+        let rest = &self.attributes[start..];
+        &rest[..rest.partition_point(|entry| names.get(entry.name) == name)]
+    }
+}
+
+fn find_by_text(names: &Names, sorted: &[(NameId, Use)], name: &str) -> Option<Use> {
+    let index = sorted.binary_search_by(|(id, _)| names.get(*id).cmp(name)).ok()?;
+    Some(sorted[index].1)
+}

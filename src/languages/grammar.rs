@@ -1,0 +1,49 @@
+//! Reading with a tree-sitter grammar: tables from its numeric kinds to an enum, and parsing that can be told to stop.
+//!
+//! Must not know any one language. Invariant: a kind of another build of the grammar, ERROR included, is looked up with bounds and is
+//! at worst `Other`.
+
+use std::ops::ControlFlow;
+
+use tree_sitter::{Language, ParseOptions, ParseState, Parser, Tree};
+
+use super::ExtractError;
+
+/// Declares an enum of the node kinds a language cares for, with a table from the grammar's numbers.
+macro_rules! node_kinds {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $kind:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum $name { $($variant,)+ Other }
+
+        impl $name {
+            /// Returns the variant of each numeric kind of the grammar; anonymous tokens are `Other`.
+            pub(super) fn table(language: &tree_sitter::Language) -> Vec<Self> {
+                (0..language.node_kind_count())
+                    .map(|id| {
+                        let id = u16::try_from(id).expect("the grammar's kinds are 16-bit numbers");
+                        if !language.node_kind_is_named(id) {
+                            return Self::Other;
+                        }
+                        match language.node_kind_for_id(id) { $(Some($kind) => Self::$variant,)+ _ => Self::Other }
+                    })
+                    .collect()
+            }
+        }
+    };
+}
+pub(super) use node_kinds;
+
+/// Parses `source`; `stop` is asked now and then, and ends the parse by saying true.
+///
+/// # Errors
+/// [`ExtractError::Stopped`] when `stop` said so.
+pub(super) fn parse(language: &Language, source: &[u8], stop: &mut dyn FnMut() -> bool) -> Result<Tree, ExtractError> {
+    let mut parser = Parser::new();
+    parser.set_language(language).expect("the grammar's version is one the linked core reads");
+    let mut progress = |_: &ParseState| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let options = ParseOptions::new().progress_callback(&mut progress);
+    parser
+        .parse_with_options(&mut |offset, _| source.get(offset..).unwrap_or_default(), None, Some(options))
+        .ok_or(ExtractError::Stopped)
+}

@@ -1,0 +1,234 @@
+//! What one walk over a Python tree collects before names are bound: scopes, arms, bindings, uses and expressions, by number.
+//!
+//! Must not know other files. Invariant: numbers point into the tables of the same [`Raw`]; [`NONE`] stands for nothing.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::model::{Definition, EdgeKind};
+
+/// No entry.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A hasher for small keys that come from the file itself and never leave the process.
+#[derive(Default)]
+pub(super) struct QuickHasher(u64);
+
+impl Hasher for QuickHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScopeKind {
+    Module,
+    Class,
+    /// Functions, lambdas and type parameters.
+    Function,
+    Comprehension,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub kind: ScopeKind,
+    pub parent: u32,
+    /// The arm in which the scope's statements run when nothing is conditional.
+    pub arm: u32,
+    /// Number of the class whose body it is, or whose method it is.
+    pub class: u32,
+    /// Name of the parameter that receives the instance.
+    pub instance: u32,
+    /// Whether other files may see what the scope binds: the module and class bodies not inside functions.
+    pub outer: bool,
+    /// Names declared `global` (true) or `nonlocal` (false).
+    pub redirected: Vec<(u32, bool)>,
+}
+
+/// A block that may or may not run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arm {
+    pub parent: u32,
+    pub depth: u32,
+    /// The statement whose alternatives exclude each other; [`NONE`] when this arm excludes none.
+    pub statement: u32,
+    pub repeats: bool,
+    /// Control never leaves it at its end.
+    pub terminates: bool,
+    /// All its alternatives terminate, so that after the statement it has surely run.
+    pub certain: bool,
+    /// Runs for type checkers only.
+    pub type_checking: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RawRole {
+    Function,
+    Class,
+    Variable,
+    Parameter,
+    Instance(u32),
+    Type(u32),
+    Import(u32),
+    Star(u32),
+    Deleted,
+    /// Not a binding but knowledge about the type (`isinstance`).
+    Narrowed,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawBinding {
+    pub name: u32,
+    pub scope: u32,
+    pub role: RawRole,
+    pub tick: u32,
+    pub arm: u32,
+    /// Bound from another scope through `global` or `nonlocal`.
+    pub foreign: bool,
+    pub declaration: u32,
+    pub annotation: u32,
+    pub value: u32,
+    /// The earlier binding of the same name in the same scope.
+    pub previous: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawUse {
+    pub name: u32,
+    pub scope: u32,
+    pub tick: u32,
+    pub arm: u32,
+    pub annotation: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RawExpression {
+    Name(u32),
+    Attribute(u32, u32),
+    Call(u32),
+    Subscript(u32, u32),
+    Either(u32, u32),
+    List(u32, u32),
+    Element(u32),
+    Entered(u32),
+    Await(u32),
+    Instance(u32),
+    Super(u32),
+    Literal,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RawShape {
+    Class(u32),
+    Function(u32),
+    Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct RawDeclaration {
+    /// Index of the definition of the file.
+    pub definition: u32,
+    pub shape: RawShape,
+    pub outer: bool,
+    /// Only overloads so far: the next function of the name continues it.
+    pub overloads: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawImport {
+    pub module: u32,
+    pub name: u32,
+    pub root_only: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RawSubject {
+    Name(u32),
+    Member(u32, u32),
+    Module(u32, u32),
+    Imported(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawReference {
+    pub start: u32,
+    pub kind: EdgeKind,
+    pub qualifier: bool,
+    pub source: u32,
+    pub subject: RawSubject,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct RawClass {
+    pub declaration: u32,
+    pub scope: u32,
+    pub bases: Vec<u32>,
+    /// (name, annotation, value)
+    pub attributes: Vec<(u32, u32, u32)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct RawFunction {
+    pub returns: Vec<u32>,
+    pub returned: Vec<u32>,
+    pub generator: bool,
+    pub property: bool,
+    pub unbound: bool,
+    pub class_method: bool,
+    pub context_manager: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RawPublic {
+    Add(u32),
+    Remove(u32),
+    Extend(u32),
+    Unknown,
+}
+
+/// All that the walk found.
+pub(super) struct Raw<'s> {
+    pub names: Vec<&'s str>,
+    pub scopes: Vec<Scope>,
+    pub arms: Vec<Arm>,
+    pub bindings: Vec<RawBinding>,
+    /// (scope, name) → the latest binding.
+    pub groups: QuickMap<u64, u32>,
+    pub uses: Vec<RawUse>,
+    pub expressions: Vec<RawExpression>,
+    pub definitions: Vec<Definition>,
+    pub declarations: Vec<RawDeclaration>,
+    pub imports: Vec<RawImport>,
+    pub references: Vec<RawReference>,
+    pub classes: Vec<RawClass>,
+    pub functions: Vec<RawFunction>,
+    pub public: Option<Vec<RawPublic>>,
+    pub writes: Vec<(u32, u32)>,
+}
+
+/// The key of [`Raw::groups`].
+pub(super) fn group_key(scope: u32, name: u32) -> u64 {
+    u64::from(scope) << 32 | u64::from(name)
+}
