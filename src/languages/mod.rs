@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::model::{FileEdges, FileFacts, ParseStatus, Reason, RepoPath, Resolution, Surface, Target};
 
 /// Every language this build reads.
-pub static REGISTRY: &[&dyn LanguageSupport] = &[];
+pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python];
 
 /// Names one way of reading a file of a language (`python`, `python-stub`, later `tsx` …); with the content hash and the
 /// extractor's build it is the key of the facts cache.
@@ -136,11 +136,21 @@ pub struct ExportTable {
     pub open: bool,
 }
 
+/// A module, or a name of one, that an exported name stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Alias {
+    pub module: ModuleKey,
+    pub name: Option<Arc<str>>,
+}
+
 /// What one exported name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// The definitions or modules it may be, sorted; empty when it is known to be bound, but to nothing in the repository.
+    /// The definitions it may be, sorted; without these and aliases it is known to be bound, but to nothing in the repository.
     pub targets: SmallVec<[Target; 1]>,
+    /// The modules, or names of other modules, it may stand for, sorted; whoever asks follows them, so that a table depends on its own
+    /// file and on star imports only.
+    pub aliases: Vec<Alias>,
     pub resolution: Resolution,
     /// The rule that bound it, for edges that follow it.
     pub rule: &'static str,

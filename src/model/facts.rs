@@ -231,8 +231,8 @@ pub enum Use {
     One(Handle),
     /// One of a set of bindings (a handle of `sets`).
     Many(Handle),
-    /// Bound by nothing in the file but perhaps by a star import; else a name of the language, or none.
-    Free(NameId),
+    /// Bound by nothing in the file but perhaps by a star import; else a name of the language, or none (a handle of `names`).
+    Free(Handle),
 }
 
 /// One imported thing.
@@ -335,8 +335,8 @@ pub struct Surface {
     pub outline: Outline,
     /// Names bound at the top when the module is done, sorted by text.
     pub scope: Vec<(NameId, Use)>,
-    /// Star imports at the top (indexes of `outline.bindings`), in source order.
-    pub stars: Vec<u32>,
+    /// Star imports at the top, the latest first.
+    pub stars: Vec<Reaching>,
     /// The steps of `__all__`, when there is one.
     pub public: Option<Vec<PublicStep>>,
     /// Attributes assigned to something that is not an instance's own: `module.f = g`, `Class.m = g`.

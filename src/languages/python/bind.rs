@@ -119,7 +119,7 @@ impl<'r, 's> Binder<'r, 's> {
         }
         self.declare();
         let mut surface = Surface::default();
-        self.bind_surface(&mut surface);
+        self.bind_surface();
         self.shape_all();
         self.finish_surface(&mut surface);
         let mut body = Body { line_starts, ..Body::default() };
@@ -409,7 +409,7 @@ impl<'r, 's> Binder<'r, 's> {
         scope.outer && matches!(scope.kind, ScopeKind::Module | ScopeKind::Class)
     }
 
-    fn bind_surface(&mut self, surface: &mut Surface) {
+    fn bind_surface(&mut self) {
         let raw = self.raw;
         let outer: Vec<u32> =
             (0..raw.bindings.len() as u32).filter(|index| self.is_outer(&raw.bindings[*index as usize])).collect();
@@ -417,9 +417,6 @@ impl<'r, 's> Binder<'r, 's> {
             let handle = Handle::of_surface(self.surface.outline.bindings.len());
             self.surface_bindings[*index as usize] = Some(handle);
             let binding = &raw.bindings[*index as usize];
-            if matches!(binding.role, RawRole::Star(_)) && binding.scope == 0 {
-                surface.stars.push(handle.index() as u32);
-            }
             let name = self.surface.name(binding.name);
             let role = self.role(binding.role, Side::Surface);
             let declaration = self.declaration_of(binding);
@@ -634,6 +631,12 @@ impl<'r, 's> Binder<'r, 's> {
                 surface.open |= raw.names[name as usize] == "__getattr__";
             }
         }
+        for star in self.stars.iter().rev() {
+            if let Some(binding) = self.surface_bindings[*star as usize] {
+                let conditional = self.lifted(raw.bindings[*star as usize].arm) != 0;
+                surface.stars.push(Reaching { binding, conditional });
+            }
+        }
         if let Some(steps) = &raw.public {
             let mut public = Vec::with_capacity(steps.len());
             for step in steps {
@@ -735,7 +738,7 @@ impl<'r, 's> Binder<'r, 's> {
 
     fn pack_use(&mut self, bound: Bound, name: u32, side: Side) -> Use {
         match bound {
-            Bound::Free => Use::Free(self.builder(side).name(name)),
+            Bound::Free => Use::Free(handle_of(side, self.builder(side).name(name).0 as usize)),
             Bound::One(binding) => Use::One(self.pack_binding(binding, side)),
             Bound::Many(set) => {
                 let known = if side == Side::Surface { &self.surface_sets } else { &self.body_sets };

@@ -169,7 +169,6 @@ struct Decorators {
 }
 
 pub(super) struct Walk<'s> {
-    source: &'s [u8],
     text: &'s str,
     kinds: &'static [Kind],
     line_starts: &'s [u32],
@@ -231,19 +230,19 @@ macro_rules! each_child {
 }
 
 impl<'s> Walk<'s> {
-    pub(super) fn new(text: &'s str, source: &'s [u8], line_starts: &'s [u32]) -> Self {
+    pub(super) fn new(text: &'s str, line_starts: &'s [u32]) -> Self {
         let raw = Raw {
             names: Vec::new(),
             scopes: Vec::new(),
             arms: Vec::new(),
             bindings: Vec::new(),
             groups: QuickMap::default(),
-            uses: Vec::with_capacity(source.len() / 24),
-            expressions: Vec::with_capacity(source.len() / 48),
+            uses: Vec::with_capacity(text.len() / 24),
+            expressions: Vec::with_capacity(text.len() / 48),
             definitions: Vec::new(),
             declarations: Vec::new(),
             imports: Vec::new(),
-            references: Vec::with_capacity(source.len() / 24),
+            references: Vec::with_capacity(text.len() / 24),
             classes: Vec::new(),
             functions: Vec::new(),
             public: None,
@@ -265,7 +264,6 @@ impl<'s> Walk<'s> {
             class_getitem: 0,
         };
         let mut walk = Self {
-            source,
             text,
             kinds: &grammar().1,
             line_starts,

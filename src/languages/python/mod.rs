@@ -4,19 +4,92 @@
 //! text and nothing else.
 
 mod bind;
+mod exports;
 mod extract;
+mod infer;
+mod modules;
 mod raw;
+mod resolve;
+mod vocabulary;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::ExtractError;
-use crate::languages::grammar;
-use crate::model::ParseStatus;
-use crate::model::facts::FileFacts;
+use super::{Dialect, ExportTable, ExtractError, LanguageSupport, Lookup, ModuleKey, ModuleResolution, grammar};
+use crate::model::{FileEdges, FileFacts, ParseStatus, RepoPath, Surface, Target};
 
 /// The language.
 pub struct Python;
+
+const SOURCE: Dialect = "python";
+const STUB: Dialect = "python-stub";
+
+impl LanguageSupport for Python {
+    fn name(&self) -> &'static str {
+        "python"
+    }
+
+    fn dialect(&self, path: &RepoPath) -> Option<Dialect> {
+        match path.stem_and_suffix().1 {
+            Some("py") => Some(SOURCE),
+            Some("pyi") => Some(STUB),
+            _ => None,
+        }
+    }
+
+    fn extractor_build(&self) -> &'static str {
+        "python-extractor-1 tree-sitter-python-0.25.0"
+    }
+
+    fn resolver_build(&self) -> &'static str {
+        "python-resolver-1"
+    }
+
+    fn is_test(&self, path: &RepoPath) -> bool {
+        let (stem, suffix) = path.stem_and_suffix();
+        suffix == Some("py") && (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest")
+    }
+
+    fn limitations(&self) -> &'static [&'static str] {
+        &["fixtures_not_followed"]
+    }
+
+    fn extract(&self, source: &str, _dialect: Dialect, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError> {
+        extract_facts(source, stop)
+    }
+
+    fn context(&self, directory: &str, lookup: &dyn Lookup) -> Arc<str> {
+        modules::context(directory, lookup)
+    }
+
+    fn module(&self, context: &str, specifier: &str, lookup: &dyn Lookup) -> ModuleResolution {
+        modules::module(context, specifier, lookup)
+    }
+
+    fn module_of(&self, path: &RepoPath, lookup: &dyn Lookup) -> ModuleKey {
+        modules::module_of(path, lookup)
+    }
+
+    fn module_name(&self, path: &RepoPath, lookup: &dyn Lookup) -> Option<Arc<str>> {
+        modules::module_name(path, lookup)
+    }
+
+    fn export_sources(&self, module: &ModuleKey, lookup: &dyn Lookup) -> Vec<ModuleKey> {
+        exports::export_sources(module, lookup)
+    }
+
+    fn solve_exports(&self, component: &[ModuleKey], lookup: &dyn Lookup) -> Vec<ExportTable> {
+        exports::solve(component, lookup)
+    }
+
+    fn rebindings(&self, path: &RepoPath, surface: &Surface, lookup: &dyn Lookup) -> Vec<Target> {
+        resolve::rebindings(path, surface, lookup)
+    }
+
+    fn resolve(&self, path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -> FileEdges {
+        resolve::resolve(path, facts, lookup)
+    }
+}
 
 /// Makes the facts of one file.
 fn extract_facts(source: &str, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError> {
@@ -26,7 +99,7 @@ fn extract_facts(source: &str, stop: &mut dyn FnMut() -> bool) -> Result<FileFac
     let lines = count_lines(source, &line_starts);
     let root = tree.root_node();
     let parse = if root.has_error() { ParseStatus::Partial } else { ParseStatus::Ok };
-    let mut raw = extract::Walk::new(&text, text.as_bytes(), &line_starts).run(root);
+    let mut raw = extract::Walk::new(&text, &line_starts).run(root);
     drop(tree);
     let (generated, minified) = (is_generated(source), is_minified(source, &line_starts));
     let definitions = raw.definitions.clone();
