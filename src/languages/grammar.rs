@@ -14,7 +14,13 @@ macro_rules! node_kinds {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $kind:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum $name { $($variant,)+ Other }
+        pub(super) enum $name {
+            $($variant,)+
+            /// A named node of another kind.
+            Unlisted,
+            /// A token, or an ERROR.
+            Other,
+        }
 
         impl $name {
             /// Returns the variant of each numeric kind of the grammar; anonymous tokens are `Other`.
@@ -25,7 +31,7 @@ macro_rules! node_kinds {
                         if !language.node_kind_is_named(id) {
                             return Self::Other;
                         }
-                        match language.node_kind_for_id(id) { $(Some($kind) => Self::$variant,)+ _ => Self::Other }
+                        match language.node_kind_for_id(id) { $(Some($kind) => Self::$variant,)+ _ => Self::Unlisted }
                     })
                     .collect()
             }

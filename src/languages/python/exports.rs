@@ -263,6 +263,11 @@ impl Reader<'_> {
             Role::Import(import) => match outline.imports.get(import as usize) {
                 Some(import) => match import_aliases(outline, import, self.context, self.lookup) {
                     Imported::Aliases(aliases) => {
+                        let itself = |alias: &Alias| alias.module == *self.module && alias.name.as_deref() == Some(name);
+                        if aliases.iter().all(itself) && modules::submodule(self.module, name, self.lookup).is_none() {
+                            // A module that imports its own name binds nothing new.
+                            return false;
+                        }
                         if aliases.len() > 1 {
                             making.reason = Some(Reason::AmbiguousModule);
                         }
