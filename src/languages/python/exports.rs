@@ -69,7 +69,9 @@ fn surfaces(module: &ModuleKey, lookup: &dyn Lookup) -> Vec<(RepoPath, Arc<Surfa
 }
 
 fn star_modules(surface: &Surface, star: Reaching, context: &str, lookup: &dyn Lookup) -> Vec<ModuleKey> {
-    let Some(Binding { role: Role::Star(import), .. }) = surface.outline.bindings.get(star.binding.index()) else { return Vec::new() };
+    let Some(Binding { role: Role::Star(import), .. }) = surface.outline.bindings.get(star.binding.index()) else {
+        return Vec::new();
+    };
     let Some(import) = surface.outline.imports.get(*import as usize) else { return Vec::new() };
     match &*lookup.module(context, surface.outline.names.get(import.module)) {
         ModuleResolution::Found(module) => vec![module.clone()],

@@ -14,7 +14,9 @@ use super::exports::{self, Imported};
 use super::modules;
 use super::raw::QuickHasher;
 use crate::languages::{Alias, ExportTable, Lookup, ModuleKey, ModuleResolution};
-use crate::model::facts::{Binding, Body, ClassShape, Declaration, Expression, FunctionShape, Handle, NameId, Outline, Role, Shape, Surface, Use};
+use crate::model::facts::{
+    Binding, Body, ClassShape, Declaration, Expression, FunctionShape, Handle, NameId, Outline, Role, Shape, Surface, Use,
+};
 use crate::model::{ParseStatus, Reason, RepoPath, Target};
 
 /// How many steps evidence may lead away from a reference.
@@ -825,9 +827,10 @@ impl<'a> Inference<'a> {
                 break;
             }
             // Unknown bases are never compared with each other: each stands for itself.
-            let good = sequences.iter().map(|sequence| sequence[0]).find(|head| {
-                head.is_none() || !sequences.iter().any(|other| other[1..].contains(head))
-            });
+            let good = sequences
+                .iter()
+                .map(|sequence| sequence[0])
+                .find(|head| head.is_none() || !sequences.iter().any(|other| other[1..].contains(head)));
             let head = good.unwrap_or(sequences[0][0]);
             let mut unknown_taken = false;
             for sequence in &mut sequences {
@@ -920,7 +923,8 @@ impl<'a> Inference<'a> {
                 }
                 if followed.ends.is_empty() && followed.reason == Some(Reason::ExternalImport) {
                     let outline = file.outline(handle);
-                    let name = outline.imports.get(import as usize).and_then(|import| import.name).map(|name| outline.names.get(name));
+                    let name =
+                        outline.imports.get(import as usize).and_then(|import| import.name).map(|name| outline.names.get(name));
                     add(&mut values, if name == Some("Self") { Value::Receiver } else { Value::External });
                 }
             }
@@ -1008,10 +1012,32 @@ impl<'a> Inference<'a> {
                             add(&mut values, Value::Elements(elements.into_iter().collect()));
                         }
                     }
-                    "List" | "list" | "Sequence" | "MutableSequence" | "Iterable" | "Iterator" | "Collection" | "Container" | "Set"
-                    | "set" | "FrozenSet" | "frozenset" | "AbstractSet" | "Deque" | "deque" | "Generator" | "AsyncIterator"
-                    | "AsyncIterable" | "AsyncGenerator" | "Tuple" | "tuple" | "KeysView" | "ValuesView" | "ContextManager"
-                    | "AbstractContextManager" | "AsyncContextManager" => {
+                    "List"
+                    | "list"
+                    | "Sequence"
+                    | "MutableSequence"
+                    | "Iterable"
+                    | "Iterator"
+                    | "Collection"
+                    | "Container"
+                    | "Set"
+                    | "set"
+                    | "FrozenSet"
+                    | "frozenset"
+                    | "AbstractSet"
+                    | "Deque"
+                    | "deque"
+                    | "Generator"
+                    | "AsyncIterator"
+                    | "AsyncIterable"
+                    | "AsyncGenerator"
+                    | "Tuple"
+                    | "tuple"
+                    | "KeysView"
+                    | "ValuesView"
+                    | "ContextManager"
+                    | "AbstractContextManager"
+                    | "AsyncContextManager" => {
                         let mut elements = Values::new();
                         let many = matches!(name.as_str(), "Tuple" | "tuple");
                         for argument in arguments.iter().take(if many { arguments.len() } else { 1 }) {

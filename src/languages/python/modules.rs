@@ -234,8 +234,9 @@ pub(super) fn module_name(path: &RepoPath, lookup: &dyn Lookup) -> Option<Arc<st
     let context = lookup.context(path.directory());
     let text = path.as_str().strip_suffix(".pyi").or_else(|| path.as_str().strip_suffix(".py"))?;
     let text = text.strip_suffix("__init__").map_or(text, |directory| directory.trim_end_matches('/'));
-    let below = context.split('\0').skip(2).find_map(|root| {
-        if root.is_empty() { Some(text) } else { text.strip_prefix(root)?.strip_prefix('/') }
-    })?;
+    let below = context
+        .split('\0')
+        .skip(2)
+        .find_map(|root| if root.is_empty() { Some(text) } else { text.strip_prefix(root)?.strip_prefix('/') })?;
     if below.is_empty() { None } else { Some(below.replace('/', ".").into()) }
 }

@@ -73,7 +73,8 @@ pub(super) fn rebindings(path: &RepoPath, surface: &Surface, lookup: &dyn Lookup
             match &value {
                 Value::Module(module) => {
                     if let Some(file) = modules::file_of(module) {
-                        targets.push(Target { file, definition: Some(DefinitionKey { qualified: Arc::clone(&name), ordinal: 0 }) });
+                        targets
+                            .push(Target { file, definition: Some(DefinitionKey { qualified: Arc::clone(&name), ordinal: 0 }) });
                     }
                 }
                 Value::Class(class) => {
@@ -122,7 +123,11 @@ impl<'a> Resolver<'a> {
             Subject::Name(used) => {
                 let (key, name) = match used {
                     Use::One(binding) => {
-                        let text = self.view.binding(binding).map(|bound| self.view.outline(binding).names.get(bound.name)).unwrap_or("");
+                        let text = self
+                            .view
+                            .binding(binding)
+                            .map(|bound| self.view.outline(binding).names.get(bound.name))
+                            .unwrap_or("");
                         ((binding, 0), Arc::from(text))
                     }
                     Use::Many(set) => {
@@ -223,7 +228,8 @@ impl<'a> Resolver<'a> {
             Use::One(binding) => self.one_binding(binding),
             Use::Many(set) => {
                 let outline = self.view.outline(set);
-                let reaching: SmallVec<[Reaching; 4]> = outline.sets.get(set.index()).map(|set| set.iter().copied().collect()).unwrap_or_default();
+                let reaching: SmallVec<[Reaching; 4]> =
+                    outline.sets.get(set.index()).map(|set| set.iter().copied().collect()).unwrap_or_default();
                 self.many_bindings(&reaching, name)
             }
             Use::Free(_) => {
@@ -503,8 +509,14 @@ impl<'a> Resolver<'a> {
             });
         }
         if let Some(reason) = reason {
-            self.diagnostics.push(Diagnostic { kind: reference.kind, source: reference.source(), reason, place, name, candidates });
+            self.diagnostics.push(Diagnostic {
+                kind: reference.kind,
+                source: reference.source(),
+                reason,
+                place,
+                name,
+                candidates,
+            });
         }
     }
 }
-
