@@ -2,10 +2,32 @@
 //!
 //! Invariant: what the pointer names is whole and never written again; everything else on disk may vanish at any time.
 
+mod cache;
 pub mod content;
+mod error;
+mod facts_cache;
+mod files;
+mod gc;
+mod lock;
+mod packs;
+mod pointer;
+mod publish;
 pub mod reader;
+mod seal;
+mod sources;
+mod words;
+mod writer;
 
+#[cfg(test)]
+mod tests;
+
+pub use cache::Cache;
 pub use content::{Content, ContentFile, Identity, ObjectRef};
+pub use error::StoreError;
+pub use facts_cache::{FactsCache, Kept};
+pub use gc::Collected;
+pub use publish::{BuildLock, Published, Staged};
 pub use reader::{
-    Coverage, DiagnosticRow, EdgeRow, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit, StoreError,
+    Coverage, DiagnosticRow, EdgeRow, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit, StoredFile, Totals,
 };
+pub use sources::PackWriter;

@@ -1,0 +1,211 @@
+//! The cache of one binding on disk: where its parts stand, opening the generation that serves, and clearing all of it.
+//!
+//! Must not look at a worktree. Invariant: nothing here that reads writes anything but a mark of damage, and nothing waits for a builder
+//! unless it builds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::model::{ContentHash, Fingerprint, GenerationId};
+
+use super::content::ObjectRef;
+use super::error::{Result, StoreError, damaged, io};
+use super::facts_cache::FactsCache;
+use super::lock::{self, Lease};
+use super::pointer::{Named, Pointer};
+use super::publish::BuildLock;
+use super::reader::Generation;
+use super::seal::Seal;
+use super::{files, gc, sources};
+
+/// Goes into the name of a binding's directory: a build that writes another form stands beside this one and leaves it alone.
+const FORMAT: &str = "1";
+/// Most rounds of opening a generation while builders replace it; each round that fails saw another generation published.
+const MAX_ROUNDS: usize = 100;
+
+/// The cache of one binding.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+    pub(super) places: Places,
+    pub(super) max_bytes: u64,
+}
+
+/// Where the parts of a binding's cache stand.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub directory: PathBuf,
+}
+
+impl Places {
+    pub fn pointer(&self) -> PathBuf {
+        self.directory.join("current")
+    }
+
+    pub fn lock(&self) -> PathBuf {
+        self.directory.join("build.lock")
+    }
+
+    pub fn last_build(&self) -> PathBuf {
+        self.directory.join("last-build.json")
+    }
+
+    pub fn mark(&self) -> PathBuf {
+        self.directory.join("damaged")
+    }
+
+    pub fn packs(&self) -> PathBuf {
+        self.directory.join("packs")
+    }
+
+    pub fn generations(&self) -> PathBuf {
+        self.directory.join("generations")
+    }
+
+    pub fn generation(&self, id: GenerationId) -> PathBuf {
+        self.generations().join(id.hex())
+    }
+}
+
+impl Cache {
+    /// Returns the cache of a binding below `root`, without looking at it.
+    pub fn new(root: &Path, binding: &str, max_bytes: u64) -> Self {
+        let plain =
+            !binding.is_empty() && binding.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        let name = if plain { binding.to_owned() } else { ContentHash::of(binding.as_bytes()).hex() };
+        let places = Places { directory: root.join(format!("{name}.{FORMAT}")) };
+        Self { root: root.to_owned(), places, max_bytes }
+    }
+
+    /// Opens the generation that serves: takes a lease, reads the pointer again, and checks every byte of the database.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when nothing was published, [`StoreError::Damaged`] when it is not what was published.
+    pub fn pin(&self) -> Result<Generation> {
+        self.pin_named(|pointer| Some(pointer.current))
+    }
+
+    /// Opens the generation before the one that serves.
+    ///
+    /// # Errors
+    /// As [`Self::pin`].
+    pub fn pin_previous(&self) -> Result<Generation> {
+        self.pin_named(|pointer| pointer.previous)
+    }
+
+    /// Opens a kept generation of this fingerprint.
+    ///
+    /// # Errors
+    /// As [`Self::pin`].
+    pub fn pin_fingerprint(&self, fingerprint: &Fingerprint) -> Result<Generation> {
+        self.pin_named(|pointer| pointer.kept().into_iter().find(|named| named.fingerprint == *fingerprint))
+    }
+
+    /// Returns whether a generation is the one that serves.
+    ///
+    /// # Errors
+    /// When the pointer cannot be read.
+    pub fn is_current(&self, generation: &Generation) -> Result<bool> {
+        Ok(self.pointer()?.is_some_and(|pointer| pointer.current.id == generation.id()))
+    }
+
+    pub(super) fn pointer(&self) -> Result<Option<Pointer>> {
+        Pointer::read(&self.places.pointer()).inspect_err(|error| self.mark_damage(error))
+    }
+
+    fn pin_named(&self, choose: impl Fn(&Pointer) -> Option<Named>) -> Result<Generation> {
+        for _ in 0..MAX_ROUNDS {
+            let Some(named) = self.pointer()?.as_ref().and_then(&choose) else { return Err(StoreError::Missing) };
+            let taken = lock::lease(&self.places.generation(named.id).join("lease")).map_err(io("take a lease"));
+            // Only a pointer read under the lease says that the generation was not on its way out when the lease was taken.
+            let after = self.pointer()?.as_ref().and_then(&choose);
+            if after != Some(named) {
+                continue;
+            }
+            let opened = taken.and_then(|lease| match lease {
+                Lease::Held(lease) => self.open(&named, lease),
+                Lease::Gone | Lease::Foreign => Err(damaged("lease")),
+            });
+            return opened.inspect_err(|error| self.mark_damage(error));
+        }
+        Err(StoreError::LockTimeout)
+    }
+
+    fn open(&self, named: &Named, lease: fs::File) -> Result<Generation> {
+        let directory = self.places.generation(named.id);
+        let seal = Seal::read(&directory.join("seal"), Some(&named.seal))?;
+        seal.check(&directory.join("graph.sqlite"))?;
+        let generation = Generation::open(named.id, &directory, &self.places.packs(), lease)?;
+        if generation.identity().fingerprint == named.fingerprint { Ok(generation) } else { Err(damaged("pointer")) }
+    }
+
+    /// Leaves a mark where that is possible, so that the next build trusts nothing of what is stored.
+    pub fn mark_damage(&self, error: &StoreError) {
+        if matches!(error, StoreError::Damaged { .. }) {
+            let _ = files::create(&self.places.mark());
+        }
+    }
+
+    /// Returns whether someone met damage since the last build.
+    pub fn has_damage_mark(&self) -> bool {
+        fs::symlink_metadata(self.places.mark()).is_ok()
+    }
+
+    /// Reads a stored source by its place.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when it is not what its hash says.
+    pub fn source(&self, hash: &ContentHash, place: ObjectRef) -> Result<Arc<[u8]>> {
+        sources::read(&self.places.packs(), hash, place).inspect_err(|error| self.mark_damage(error))
+    }
+
+    /// Returns the facts cache, shared by all bindings below the same root.
+    pub fn facts(&self) -> FactsCache {
+        FactsCache::new(&self.root.join("facts"), self.max_bytes / 4)
+    }
+
+    /// Returns the record of the last build as it was written; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, or what stands there is no record.
+    pub fn last_build(&self) -> Result<Option<Vec<u8>>> {
+        match files::read_small(&self.places.last_build(), 1 << 16, "record of the last build") {
+            Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => Ok(None),
+            outcome => outcome,
+        }
+    }
+
+    /// Returns whether a builder is at work.
+    pub fn is_locked(&self) -> bool {
+        lock::is_locked(&self.places.lock())
+    }
+
+    /// Becomes the one builder of this binding; waits for another until the deadline. What a killed builder left is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::LockTimeout`] after the deadline; when the cache cannot be written.
+    pub fn lock(&self, deadline: Instant) -> Result<BuildLock> {
+        files::make_directory(&self.places.directory, true).map_err(io("create the cache"))?;
+        let lock = lock::lock_exclusive(&self.places.lock(), deadline)?;
+        gc::remove_leftovers(&self.places);
+        Ok(BuildLock::new(self.clone(), lock))
+    }
+
+    /// Removes every generation that nobody reads, and all sources they alone need. Returns how many generations are still read;
+    /// nothing opens them any more, and the next build or clearing removes them.
+    ///
+    /// # Errors
+    /// When a builder is at work for longer than ten seconds, or the pointer cannot be removed.
+    pub fn clear(&self) -> Result<u64> {
+        if fs::symlink_metadata(&self.places.directory).is_err() {
+            return Ok(0);
+        }
+        let _lock = self.lock(Instant::now() + std::time::Duration::from_secs(10))?;
+        for path in [self.places.pointer(), self.places.last_build(), self.places.mark()] {
+            files::remove(&path).map_err(io("clear the cache"))?;
+        }
+        Ok(gc::collect(&self.places, None).leased)
+    }
+}

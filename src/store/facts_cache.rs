@@ -1,0 +1,252 @@
+//! Facts that some build of this user made before, by what they are a function of: shared by all bindings, bounded in size.
+//!
+//! Must not know how facts are made. Invariant: nothing here is an error to those who look something up: what is missing, damaged or of
+//! another form is a miss, and what is found is exactly what was put in.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use crate::model::{Canonical, ContentHash, FileFacts};
+
+use super::error::{Result, io};
+use super::files;
+use super::packs::{self, Pack, PackBuilder, PackEntry};
+
+/// Goes into every key; another number for another form of the payload.
+const FORMAT: u64 = 1;
+/// No more than this, however large the cache may be.
+const MAX_BYTES: u64 = 512 << 20;
+/// More packs than this are put together, but for those of [`SETTLED_BYTES`].
+const MANY_PACKS: usize = 16;
+const SETTLED_BYTES: u64 = 32 << 20;
+/// A pack that was used within this time is not marked as used again.
+const USE_MARK: Duration = Duration::from_secs(3600);
+/// A pack under a temporary name for so long was left by a killed process.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// The facts cache of one user.
+#[derive(Debug)]
+pub struct FactsCache {
+    directory: PathBuf,
+    max_bytes: u64,
+    index: OnceLock<Index>,
+}
+
+/// The packs as they were when the first look-up opened them.
+#[derive(Debug)]
+struct Index {
+    packs: Vec<Pack>,
+    /// Pack and entry of each key.
+    places: HashMap<ContentHash, (u32, PackEntry)>,
+}
+
+/// What keeping facts did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    pub written: u64,
+    /// Facts that do not encode; a fault of their maker, and a miss later.
+    pub refused: u64,
+    pub merged_packs: u64,
+    pub dropped_packs: u64,
+}
+
+impl FactsCache {
+    /// Returns the cache in `directory`, which is read when something is looked up and made when something is kept.
+    pub fn new(directory: &Path, max_bytes: u64) -> Self {
+        Self { directory: directory.to_owned(), max_bytes: max_bytes.min(MAX_BYTES), index: OnceLock::new() }
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index { packs: Vec::new(), places: HashMap::new() };
+            for id in packs::list(&self.directory).unwrap_or_default() {
+                let Ok(mut pack) = Pack::open(&self.directory, id) else { continue };
+                let number = u32::try_from(index.packs.len()).expect("a directory holds fewer packs");
+                index.places.extend(pack.entries.drain(..).map(|entry| (entry.key, (number, entry))));
+                index.packs.push(pack);
+            }
+            index
+        })
+    }
+
+    /// Returns whether facts are likely there; reading them may still miss.
+    pub fn contains(&self, key: &ContentHash) -> bool {
+        self.index().places.contains_key(&internal(key))
+    }
+
+    /// Returns the facts under each key, in the order of the keys.
+    pub fn lookup(&self, keys: &[ContentHash]) -> Vec<Option<Arc<FileFacts>>> {
+        let index = self.index();
+        let mut found = Vec::with_capacity(keys.len());
+        found.resize_with(keys.len(), || None);
+        // By place, so that each pack is read from front to back.
+        let mut wanted: Vec<(u32, PackEntry, usize)> = Vec::with_capacity(keys.len());
+        for (position, key) in keys.iter().enumerate() {
+            if let Some((pack, entry)) = index.places.get(&internal(key)) {
+                wanted.push((*pack, *entry, position));
+            }
+        }
+        wanted.sort_unstable_by_key(|(pack, entry, _)| (*pack, entry.offset));
+        let read = |part: &[(u32, PackEntry, usize)]| {
+            let mut buffer = Vec::new();
+            let mut facts = Vec::with_capacity(part.len());
+            for (pack, entry, position) in part {
+                let file = &index.packs[*pack as usize].file;
+                let payload = packs::read_payload(file, entry.offset, entry.length, &entry.digest, &mut buffer);
+                if payload.is_ok()
+                    && let Ok(decoded) = postcard::from_bytes::<FileFacts>(&buffer)
+                {
+                    facts.push((*position, Arc::new(decoded)));
+                }
+            }
+            facts
+        };
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // A thread costs more than some dozens of entries.
+        let share = wanted.len().div_ceil(threads).max(64);
+        std::thread::scope(|scope| {
+            let mut shares = wanted.chunks(share);
+            let own = shares.next().unwrap_or_default();
+            let others: Vec<_> = shares.map(|part| scope.spawn(|| read(part))).collect();
+            let mut all = read(own);
+            // A thread that panicked found nothing.
+            all.extend(others.into_iter().filter_map(|other| other.join().ok()).flatten());
+            for (position, facts) in all {
+                found[position] = Some(facts);
+            }
+        });
+        self.mark_used(&wanted);
+        found
+    }
+
+    /// Notes on the packs of these entries that they are of use, so that others are dropped first.
+    fn mark_used(&self, entries: &[(u32, PackEntry, usize)]) {
+        let used: HashSet<u32> = entries.iter().map(|(pack, ..)| *pack).collect();
+        let now = SystemTime::now();
+        for number in used {
+            let file = &self.index().packs[number as usize].file;
+            let old = file
+                .metadata()
+                .and_then(|metadata| metadata.modified())
+                .is_ok_and(|modified| now.duration_since(modified).is_ok_and(|age| age > USE_MARK));
+            if old {
+                // A cache that cannot be written can still be read.
+                let _ = file.set_modified(now);
+            }
+        }
+    }
+
+    /// Keeps facts under their keys, then puts small packs together and drops the longest unused ones that are over the size limit.
+    ///
+    /// # Errors
+    /// When the cache cannot be written; what was there stays.
+    pub fn insert(&self, facts: &[(ContentHash, &FileFacts)]) -> Result<Kept> {
+        let mut kept = Kept::default();
+        if facts.is_empty() {
+            return Ok(kept);
+        }
+        files::make_directory(&self.directory, true).map_err(io("create the facts cache"))?;
+        let mut builder = PackBuilder::create(&self.directory).map_err(io("create a pack of facts"))?;
+        let mut payload = Vec::new();
+        for (key, facts) in facts {
+            payload.clear();
+            match postcard::to_extend(facts, std::mem::take(&mut payload)) {
+                Ok(encoded) => payload = encoded,
+                Err(_) => {
+                    kept.refused += 1;
+                    continue;
+                }
+            }
+            // One build must not fill more than the whole cache may have.
+            if builder.size() + payload.len() as u64 > self.max_bytes {
+                break;
+            }
+            builder.append(internal(key), ContentHash::of(&payload), &payload).map_err(io("write a pack of facts"))?;
+            kept.written += 1;
+        }
+        // Not forced to the disk: a torn pack is a miss.
+        builder.finish(false).map_err(io("finish a pack of facts"))?;
+        self.tidy(&mut kept);
+        Ok(kept)
+    }
+
+    /// Keeps the number and the size of the packs within bounds. Two processes may do so at once: each removes only what it has copied
+    /// or what is over the limit, and a pack that vanishes is a miss.
+    fn tidy(&self, kept: &mut Kept) {
+        self.remove_abandoned();
+        let mut found = Vec::new();
+        for id in packs::list(&self.directory).unwrap_or_default() {
+            match Pack::open(&self.directory, id) {
+                Ok(pack) => {
+                    let used = pack.file.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+                    found.push((used, pack));
+                }
+                Err(_) => kept.dropped_packs += u64::from(self.remove(id)),
+            }
+        }
+        // The latest used first.
+        found.sort_by_key(|(used, pack)| (std::cmp::Reverse(*used), pack.id));
+        let mut total = 0;
+        found.retain(|(_, pack)| {
+            total += pack.size;
+            let fits = total <= self.max_bytes;
+            if !fits {
+                kept.dropped_packs += u64::from(self.remove(pack.id));
+            }
+            fits
+        });
+        if found.len() > MANY_PACKS {
+            found.retain(|(_, pack)| pack.size < SETTLED_BYTES);
+            if found.len() > 1
+                && let Ok(merged) = self.merge(&found)
+            {
+                kept.merged_packs += merged;
+            }
+        }
+    }
+
+    /// Copies the entries of several packs into one, the latest used first, and removes them.
+    fn merge(&self, found: &[(SystemTime, Pack)]) -> Result<u64> {
+        let mut builder = PackBuilder::create(&self.directory).map_err(io("create a pack of facts"))?;
+        let mut seen = HashSet::new();
+        let mut buffer = Vec::new();
+        for (_, pack) in found {
+            for entry in &pack.entries {
+                // A damaged entry is left behind.
+                if seen.insert(entry.key)
+                    && packs::read_payload(&pack.file, entry.offset, entry.length, &entry.digest, &mut buffer).is_ok()
+                {
+                    builder.append(entry.key, entry.digest, &buffer).map_err(io("write a pack of facts"))?;
+                }
+            }
+        }
+        builder.finish(false).map_err(io("finish a pack of facts"))?;
+        Ok(found.iter().map(|(_, pack)| u64::from(self.remove(pack.id))).sum())
+    }
+
+    fn remove(&self, id: u64) -> bool {
+        files::remove(&self.directory.join(packs::file_name(id))).is_ok()
+    }
+
+    fn remove_abandoned(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
+        for entry in entries.flatten() {
+            let abandoned = entry.file_name().as_encoded_bytes().starts_with(b".")
+                && entry
+                    .metadata()
+                    .and_then(|metadata| metadata.modified())
+                    .is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|age| age > ABANDONED));
+            if abandoned {
+                let _ = files::remove(&entry.path());
+            }
+        }
+    }
+}
+
+fn internal(key: &ContentHash) -> ContentHash {
+    let mut record = Canonical::new("facts-entry");
+    record.number(FORMAT).field(&key.0);
+    ContentHash(record.finish())
+}

@@ -1,0 +1,223 @@
+//! Files and directories of the cache: opened so that nothing found in their place can block or lead elsewhere, made so that nobody else
+//! reads them, replaced so that a reader sees the old or the new content and never a part.
+//!
+//! Must not know what the files mean. Invariant: whatever stands where a file or directory of the cache belongs can be replaced by one.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::model::ContentHash;
+
+use super::error::{Result, damaged, io};
+
+/// What stands at the place of a file.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A regular file and its size.
+    File(File, u64),
+    Nothing,
+    /// A link, directory, pipe or device.
+    Foreign,
+}
+
+/// Opens what stands at `path` for reading, without following a link and without waiting for a writer of a pipe.
+pub(super) fn open(path: &Path) -> io::Result<Found> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(descriptor) => File::from(descriptor),
+        Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
+        // A link; and a socket, which cannot be opened at all.
+        Err(rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => return Ok(Found::Foreign),
+        Err(error) => return Err(error.into()),
+    };
+    let stat = rustix::fs::fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(Found::Foreign);
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    Ok(Found::File(file, size))
+}
+
+/// Reads a small file whole; `None` when there is none. Anything but a regular file of at most `limit` bytes is damage of `part`.
+pub(super) fn read_small(path: &Path, limit: u64, part: &'static str) -> Result<Option<Vec<u8>>> {
+    match open(path).map_err(io("open"))? {
+        Found::Nothing => Ok(None),
+        Found::Foreign => Err(damaged(part)),
+        Found::File(_, size) if size > limit => Err(damaged(part)),
+        Found::File(file, size) => {
+            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+            file.take(limit + 1).read_to_end(&mut bytes).map_err(io("read"))?;
+            if bytes.len() as u64 > limit { Err(damaged(part)) } else { Ok(Some(bytes)) }
+        }
+    }
+}
+
+/// Reads exactly `length` bytes at `offset`; `None` when the file ends before.
+pub(super) fn read_range(file: &File, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<Option<()>> {
+    buffer.resize(length, 0);
+    match file.read_exact_at(buffer, offset) {
+        Ok(()) => Ok(Some(())),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates a new file that only its owner reads.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes a directory that only its owner enters, with those above it. Another kind of thing in its place gives way when it `yields`.
+pub(super) fn make_directory(path: &Path, yields: bool) -> io::Result<()> {
+    match DirBuilder::new().recursive(false).mode(0o700).create(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match path.parent() {
+                Some(parent) if parent != path => make_directory(parent, false)?,
+                _ => return Err(error),
+            }
+            make_directory(path, yields)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let kind = fs::symlink_metadata(path)?.file_type();
+            if kind.is_dir() || (!yields && fs::metadata(path)?.is_dir()) {
+                Ok(())
+            } else if yields {
+                fs::remove_file(path)?;
+                DirBuilder::new().mode(0o700).create(path)
+            } else {
+                Err(io::Error::from(io::ErrorKind::NotADirectory))
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes whatever stands at `path`, following nothing. Nothing there is success.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let outcome = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Forces a directory's entries to the disk.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Puts `bytes` in place of the file at `path` in one step, durably.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let temporary = directory.join(format!(".{:016x}.tmp", random()?));
+    let written = create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| match fs::rename(&temporary, path) {
+        // A directory in the place of the file does not give way to a rename.
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) => {
+            remove(path)?;
+            fs::rename(&temporary, path)
+        }
+        outcome => outcome,
+    });
+    if replaced.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced?;
+    sync_directory(directory)
+}
+
+/// Returns a random number, for names that must not collide between processes.
+pub(super) fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Returns `body` behind a title line and before the digest of both, so that a torn or altered copy is noticed.
+pub(super) fn enclose(title: &str, body: &str) -> String {
+    let text = format!("{title}\n{body}\n");
+    let digest = ContentHash::of(text.as_bytes()).hex();
+    format!("{text}{digest}\n")
+}
+
+/// Returns the body that [`enclose`] was given; `None` when anything differs.
+pub(super) fn disclose<'a>(title: &str, bytes: &'a [u8]) -> Option<&'a str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (covered, digest) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+    let covered = &text[..=covered.len()];
+    if ContentHash::of(covered.as_bytes()).hex() != digest {
+        return None;
+    }
+    covered.strip_prefix(title)?.strip_prefix('\n')?.strip_suffix('\n')
+}
+
+/// Returns the sizes of all files below a directory, added up. What vanishes meanwhile counts nothing.
+pub(super) fn size_below(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => size_below(&entry.path()),
+            Ok(metadata) => metadata.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enclosed_text_is_disclosed_only_whole() {
+        let text = enclose("title 1", "{\"a\": 1}");
+        assert_eq!(disclose("title 1", text.as_bytes()), Some("{\"a\": 1}"));
+        assert_eq!(disclose("title 2", text.as_bytes()), None);
+        for cut in 0..text.len() {
+            assert_eq!(disclose("title 1", &text.as_bytes()[..cut]), None, "cut at {cut}");
+        }
+        for flipped in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[flipped] ^= 1;
+            assert_eq!(disclose("title 1", &bytes), None, "flipped at {flipped}");
+        }
+    }
+
+    #[test]
+    fn a_file_replaces_whatever_stands_in_its_place() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("file");
+        let check = || {
+            replace(&path, b"new").expect("replaced");
+            assert_eq!(read_small(&path, 10, "file").expect("read"), Some(b"new".to_vec()));
+        };
+        check();
+        check();
+        remove(&path).expect("removed");
+        fs::create_dir(&path).expect("a folder");
+        fs::write(path.join("inside"), "x").expect("written");
+        assert!(matches!(open(&path), Ok(Found::Foreign)));
+        check();
+        remove(&path).expect("removed");
+        std::os::unix::fs::symlink("elsewhere", &path).expect("a link");
+        assert!(matches!(open(&path), Ok(Found::Foreign)));
+        check();
+        remove(&path).expect("removed");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+        assert!(matches!(open(&path), Ok(Found::Foreign)));
+        check();
+        assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 1);
+    }
+}

@@ -1,0 +1,107 @@
+//! Locks between processes: one builder at a time, and leases that keep a generation while it is read.
+//!
+//! Must not know what is locked. Invariant: a lock is held by an open file alone, so it ends with its process, however that ends.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use super::error::{Result, StoreError, io};
+use super::files::{self, Found};
+
+/// Locks the file at `path` for one builder, waiting for another one until the deadline.
+pub(super) fn lock_exclusive(path: &Path, deadline: Instant) -> Result<File> {
+    let mut pause = Duration::from_millis(5);
+    loop {
+        if let Some(file) = try_lock(path)? {
+            return Ok(file);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(StoreError::LockTimeout);
+        }
+        std::thread::sleep(pause.min(left));
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}
+
+/// Takes the lock when it is free.
+fn try_lock(path: &Path) -> Result<Option<File>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    // Read and write, so that a pipe in the place of the file opens at once.
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.cast_signed())
+        .open(path);
+    let file = match opened {
+        Ok(file) if file.metadata().map_err(io("open the lock"))?.is_file() => file,
+        Err(source) if !is_foreign(path) => return Err(StoreError::Io { action: "open the lock".to_owned(), source }),
+        // Something else stands there: it goes, and the next round makes the file.
+        Ok(_) | Err(_) => {
+            files::remove(path).map_err(io("remove what stands in place of the lock"))?;
+            return Ok(None);
+        }
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(io("lock")(error.into())),
+    }
+    // Another builder may have put a new file there since the opening; then this lock is of no use.
+    let held = file.metadata().map_err(io("lock"))?;
+    let named = std::fs::symlink_metadata(path).ok();
+    Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())).then_some(file))
+}
+
+fn is_foreign(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// Returns whether a builder holds the lock at this moment.
+pub(super) fn is_locked(path: &Path) -> bool {
+    let Ok(Found::File(file, _)) = files::open(path) else { return false };
+    matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+}
+
+/// What became of the wish to read under a lease.
+#[derive(Debug)]
+pub(super) enum Lease {
+    Held(File),
+    /// The generation is being removed, or was.
+    Gone,
+    /// What stands in the place of the lease is no file.
+    Foreign,
+}
+
+/// Takes a lease on a file that the builder made; nothing is written, so that it works in a read-only cache.
+pub(super) fn lease(path: &Path) -> io::Result<Lease> {
+    let file = match files::open(path)? {
+        Found::File(file, _) => file,
+        Found::Nothing => return Ok(Lease::Gone),
+        Found::Foreign => return Ok(Lease::Foreign),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(Lease::Held(file)),
+        Err(Errno::WOULDBLOCK) => Ok(Lease::Gone),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes the lease from all readers to come. `None` when one holds it; without a lease file there is none to wait for.
+pub(super) fn revoke(path: &Path) -> io::Result<Option<Option<File>>> {
+    let Found::File(file, _) = files::open(path)? else { return Ok(Some(None)) };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(Some(file))),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
