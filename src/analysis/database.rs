@@ -99,6 +99,22 @@ struct Shared {
     resolutions: AtomicU64,
 }
 
+/// The facts in memory, by content.
+#[derive(Clone)]
+pub struct FactsStore(Arc<Shared>);
+
+impl FactsStore {
+    pub fn get(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>> {
+        self.0.facts.get(&(hash, dialect)).map(|facts| Arc::clone(&facts))
+    }
+}
+
+impl std::fmt::Debug for FactsStore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("FactsStore").field("contents", &self.0.facts.len()).finish()
+    }
+}
+
 /// What the database was last told of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
@@ -229,9 +245,9 @@ impl Database {
         stale
     }
 
-    /// Returns whether facts of this content are in memory.
-    pub fn stored_facts(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>> {
-        self.handle.stored_facts(hash, dialect)
+    /// Returns the facts that the inputs name, for threads that must not see the rest of the database.
+    pub fn facts_store(&self) -> FactsStore {
+        FactsStore(Arc::clone(&self.handle.shared))
     }
 
     /// Brings the inputs up to date. What is equal already is not set again.

@@ -23,4 +23,7 @@ mod lookup;
 mod modules;
 mod tree;
 
-pub use database::{AnalysisError, Applied, Database, FileInput, Outcome, Resolved, Stale, Update};
+#[cfg(test)]
+mod tests;
+
+pub use database::{AnalysisError, Applied, Database, FactsStore, FileInput, Outcome, Resolved, Stale, Update};
