@@ -74,7 +74,7 @@ pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> Result<(), ExportError
     write_generation(snapshot.generation(), out)
 }
 
-fn write_generation(generation: &Generation, out: &mut dyn Write) -> Result<(), ExportError> {
+pub(super) fn write_generation(generation: &Generation, out: &mut dyn Write) -> Result<(), ExportError> {
     // The visits pass on only errors of the store; a failed write is kept aside and stops the rows that follow.
     let mut failed: Option<io::Error> = None;
     let mut put = |row: &Row<'_>| -> io::Result<()> {

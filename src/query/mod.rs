@@ -12,6 +12,9 @@ pub mod source;
 pub mod walk;
 pub mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use request::{Operation, Request, RequestError};
 pub use response::{Item, Response, Status};
 pub use select::{Selection, select};
