@@ -3,13 +3,25 @@
 //! Invariant: a [`Snapshot`] exists only while a generation is pinned that equalled the worktree at a scan which began after the request
 //! arrived. Its fields are private and nothing outside this module makes one.
 
-use crate::store::Generation;
+use std::time::{Duration, Instant};
+
+use tracing::debug_span;
+
+use crate::config::OnStale;
+use crate::model::Fingerprint;
+use crate::store::{Generation, StoreError};
+
+use super::EngineError;
+use super::owner::Engine;
+use super::report::{BuildOutcome, now};
+use super::scope::Scope;
 
 /// A generation that equalled the worktree when the check of this request ran.
 #[derive(Debug)]
 pub struct Snapshot {
     generation: Generation,
     checked_at: String,
+    checked: Checked,
 }
 
 impl Snapshot {
@@ -21,4 +33,125 @@ impl Snapshot {
     pub fn checked_at(&self) -> &str {
         &self.checked_at
     }
+
+    /// Returns what the check before the operation went through.
+    pub fn checked(&self) -> Checked {
+        self.checked
+    }
+
+    pub fn scope_id(&self) -> &str {
+        &self.generation.identity().scope_id
+    }
+}
+
+/// How much a check looked at, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Included files, all of them read and hashed.
+    pub files: u64,
+    pub bytes: u64,
+    pub elapsed: Duration,
+}
+
+/// What a request asks of the gate.
+#[derive(Clone, Copy, Debug)]
+pub struct Admission {
+    /// What happens when the worktree differs from the generation.
+    pub on_stale: OnStale,
+    /// The only generation that may answer.
+    pub expected_fingerprint: Option<Fingerprint>,
+    /// How long the checks and the operation may take together; a sync in between has `build_seconds` of its own.
+    pub limit: Duration,
+}
+
+/// What came through the gate.
+#[derive(Debug)]
+pub struct Answer<R> {
+    pub value: R,
+    /// Both checks together.
+    pub checked: Checked,
+    /// The build that went before, when the scope was stale.
+    pub synced: Option<BuildOutcome>,
+    pub checked_at: String,
+}
+
+impl Engine {
+    /// Lets `operation` run on a generation that is what the worktree holds, and delivers what it gave if it still is.
+    ///
+    /// Under [`OnStale::Sync`] a stale or damaged generation is synced first, and the operation run once more when the worktree changes
+    /// under it. Nothing is indexed that never was.
+    ///
+    /// # Errors
+    /// With the code that the contract has for it: see [`EngineError::code`].
+    pub fn ask<R>(&mut self, admission: Admission, mut operation: impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, EngineError> {
+        if !self.scope().enabled() {
+            return Err(EngineError::Disabled);
+        }
+        let mut synced: Option<BuildOutcome> = None;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let may_sync = admission.on_stale == OnStale::Sync && attempts < 3;
+            match self.admit(admission, &mut operation) {
+                Ok(answer) => return Ok(Answer { synced, ..answer }),
+                Err(EngineError::Changed | EngineError::Read(StoreError::Damaged { .. })) if may_sync => {
+                    let outcome = self.sync()?;
+                    synced = Some(outcome);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn admit<R>(&mut self, admission: Admission, operation: &mut impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, EngineError> {
+        let started = Instant::now();
+        let checked_at = now();
+        let limit = admission.limit;
+        let deadline = started + limit;
+        let in_time = || if Instant::now() > deadline { Err(EngineError::Timeout { limit }) } else { Ok(()) };
+        let generation = self.pin()?;
+        in_time()?;
+        let mut checked = match check(self.scope(), &generation, deadline) {
+            Ok(checked) => checked,
+            Err(error) => {
+                self.keep_open(generation);
+                return Err(error);
+            }
+        };
+        let snapshot = Snapshot { generation, checked_at: checked_at.clone(), checked };
+        let outcome = self.operate(admission, &snapshot, operation, deadline);
+        self.keep_open(snapshot.generation);
+        let (value, after) = outcome?;
+        in_time()?;
+        checked.elapsed += after.elapsed;
+        Ok(Answer { value, checked, synced: None, checked_at })
+    }
+
+    fn operate<R>(
+        &self,
+        admission: Admission,
+        snapshot: &Snapshot,
+        operation: &mut impl FnMut(&Snapshot) -> R,
+        deadline: Instant,
+    ) -> Result<(R, Checked), EngineError> {
+        if admission.expected_fingerprint.is_some_and(|expected| expected != snapshot.generation.identity().fingerprint) {
+            return Err(EngineError::Fingerprint);
+        }
+        let value = operation(snapshot);
+        let after = check(self.scope(), &snapshot.generation, deadline)?;
+        Ok((value, after))
+    }
+}
+
+/// Reads the whole worktree and compares it with a generation.
+pub(super) fn check(scope: &Scope, generation: &Generation, deadline: Instant) -> Result<Checked, EngineError> {
+    let span = debug_span!("verify", files = tracing::field::Empty, fresh = tracing::field::Empty);
+    let _entered = span.enter();
+    let started = Instant::now();
+    let capture = scope.capture(deadline, &|_, _, _| {})?;
+    let fresh = scope.state(&capture) == generation.identity().state;
+    let (files, bytes) = capture.included();
+    span.record("files", files);
+    span.record("fresh", fresh);
+    if fresh { Ok(Checked { files, bytes, elapsed: started.elapsed() }) } else { Err(EngineError::Changed) }
 }

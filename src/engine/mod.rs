@@ -1,3 +1,24 @@
-//! The only place where disk, salsa and store meet.
+//! The only place where disk, salsa and store meet: builds generations, and lets questions through to them.
+//!
+//! Must not know what a question is. Invariant: nobody gets at a generation but through [`Engine::ask`].
 
+mod error;
 pub mod gate;
+mod intake;
+mod owner;
+mod report;
+mod scope;
+mod status;
+mod sync;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::EngineError;
+pub use gate::{Admission, Answer, Checked, Snapshot};
+pub use owner::Engine;
+pub use report::{
+    BuildCounts, BuildOutcome, BuildStatus, Cleared, Freshness, LastBuild, LastBuildReport, Stage, Status, StatusWord,
+};
+pub use scope::Scope;
+pub use status::OPERATIONS;

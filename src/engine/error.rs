@@ -1,0 +1,79 @@
+//! Why the engine refuses: one kind for each code of the wire contract (§3). Must not know how an error is shown.
+//!
+//! Invariant: [`EngineError::code`] is total; a lower cause is kept as the source and never rendered here.
+
+use std::time::Duration;
+
+use crate::analysis::AnalysisError;
+use crate::store::StoreError;
+use crate::workspace::{PolicyError, WorkspaceError};
+
+/// Why a question or a build was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("this scope is disabled by its configuration")]
+    Disabled,
+    #[error("the worktree cannot be read")]
+    Workspace(#[source] WorkspaceError),
+    #[error("a pattern of the scope cannot be used")]
+    Policy(#[source] PolicyError),
+    /// The store failed while a generation was read.
+    #[error("the index cannot be read")]
+    Read(#[source] StoreError),
+    /// The store failed while a generation was built.
+    #[error("the index cannot be written")]
+    Write(#[source] StoreError),
+    #[error("the graph cannot be computed")]
+    Analysis(#[source] AnalysisError),
+    #[error("the worktree differs from the index")]
+    Changed,
+    #[error("this is not the expected fingerprint")]
+    Fingerprint,
+    #[error("the worktree kept changing during the build")]
+    Busy,
+    #[error("not done within {limit:?}")]
+    Timeout { limit: Duration },
+}
+
+impl EngineError {
+    /// Returns the error code of the contract.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Disabled => "code_disabled",
+            Self::Workspace(error) => match error {
+                WorkspaceError::Root { .. } | WorkspaceError::Repository { .. } => "repository_unavailable",
+                WorkspaceError::ObjectFormat => "unsupported_git_object_format",
+                WorkspaceError::Git { .. } | WorkspaceError::Read { .. } => "repository_read_failed",
+                WorkspaceError::Limit { .. } => "repository_limit_exceeded",
+                WorkspaceError::Conflict { .. } | WorkspaceError::Unstable { .. } => "workspace_busy",
+                WorkspaceError::Timeout => "code_timeout",
+            },
+            Self::Policy(_) => "code_repository_unconfigured",
+            Self::Read(error) | Self::Write(error) => match error {
+                StoreError::Damaged { .. } => "index_integrity_failed",
+                StoreError::Missing => "code_index_missing",
+                StoreError::Sqlite { .. } => "code_storage_unavailable",
+                StoreError::CacheLimit => "code_cache_limit_exceeded",
+                StoreError::LockTimeout => "code_timeout",
+                _ if matches!(self, Self::Read(_)) => "code_storage_unavailable",
+                _ => "code_build_failed",
+            },
+            Self::Analysis(_) => "code_build_failed",
+            Self::Changed | Self::Fingerprint => "code_changed",
+            Self::Busy => "workspace_busy",
+            Self::Timeout { .. } => "code_timeout",
+        }
+    }
+}
+
+impl From<WorkspaceError> for EngineError {
+    fn from(error: WorkspaceError) -> Self {
+        Self::Workspace(error)
+    }
+}
+
+impl From<AnalysisError> for EngineError {
+    fn from(error: AnalysisError) -> Self {
+        Self::Analysis(error)
+    }
+}

@@ -1,0 +1,138 @@
+//! What a build does with bytes while they are in hand: keep the source, take the blob id, make the facts.
+//!
+//! Must not open files. Invariant: facts and stored source of a hash come from the very bytes that were hashed, and each content is
+//! worked on once, however many files have it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use dashmap::{DashMap, Entry};
+
+use crate::languages::{Dialect, LanguageSupport, find_language, text};
+use crate::model::{ContentHash, FileFacts, RepoPath};
+use crate::parse::{ParseFailure, ParseLimits, Parser};
+use crate::store::{ObjectRef, PackWriter, StoreError};
+use crate::workspace::{ObjectFormat, blob_id};
+
+/// A content as one dialect reads it: what facts are a function of.
+pub(super) type FactsKey = (ContentHash, Dialect);
+
+/// What a file's content came to.
+pub(super) type Extraction = Result<Arc<FileFacts>, ParseFailure>;
+
+/// Where a content is kept and what Git calls it.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub object: ObjectRef,
+    /// `None` without Git.
+    pub blob: Option<Vec<u8>>,
+}
+
+/// How one path is read: by a registered language, or as text.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    pub language: Option<&'static dyn LanguageSupport>,
+    pub dialect: Dialect,
+}
+
+impl Reading {
+    pub fn of(languages: &[&'static dyn LanguageSupport], path: &RepoPath) -> Self {
+        match find_language(languages, path) {
+            Some((index, dialect)) => Self { language: Some(languages[index]), dialect },
+            None => Self { language: None, dialect: text::dialect(path) },
+        }
+    }
+
+    /// Returns what changes whenever equal bytes may give other facts.
+    pub fn build(self) -> &'static str {
+        self.language.map_or(text::BUILD, LanguageSupport::extractor_build)
+    }
+
+    /// Makes the facts of a content.
+    pub fn facts(self, parser: &dyn Parser, bytes: &[u8], limits: &ParseLimits) -> Extraction {
+        match self.language {
+            Some(language) => parser.facts(language, self.dialect, bytes, limits).map(Arc::new),
+            // The scan lets no other text pass.
+            None => Ok(Arc::new(text::facts(self.dialect, &String::from_utf8_lossy(bytes)))),
+        }
+    }
+}
+
+/// What is known of contents before the scan, and need not be done again.
+pub(super) trait Known: Sync {
+    fn is_stored(&self, hash: &ContentHash) -> bool;
+    fn has_facts(&self, key: &FactsKey, reading: Reading) -> bool;
+}
+
+/// Takes in the files of one scan, on its threads.
+pub(super) struct Intake<'a> {
+    pub languages: &'static [&'static dyn LanguageSupport],
+    pub parser: &'a dyn Parser,
+    pub limits: ParseLimits,
+    /// The object format of blob ids; `None` without Git.
+    pub format: Option<ObjectFormat>,
+    pub known: &'a dyn Known,
+    pub pack: &'a PackWriter,
+    pub deadline: Instant,
+    pub stored: DashMap<ContentHash, Option<Stored>>,
+    pub extracted: DashMap<FactsKey, Option<(Reading, Extraction)>>,
+    /// Contents whose parse took too long beside others, to be tried once more alone.
+    pub slow: Mutex<Vec<(FactsKey, Reading, Vec<u8>)>>,
+    /// The first failure of the store; after it nothing more is done.
+    pub failure: OnceLock<StoreError>,
+}
+
+impl Intake<'_> {
+    /// Takes in one file.
+    pub fn take(&self, path: &RepoPath, hash: &ContentHash, bytes: &[u8]) {
+        if self.failure.get().is_some() || Instant::now() > self.deadline {
+            return;
+        }
+        // The claim is made first and the work done outside of the table's lock, so that threads do not wait for each other's parse.
+        if !self.known.is_stored(hash) && claim(&self.stored, *hash) {
+            match self.pack.append(*hash, bytes) {
+                Ok(object) => {
+                    let blob = self.format.map(|format| blob_id(format, bytes));
+                    self.stored.insert(*hash, Some(Stored { object, blob }));
+                }
+                Err(error) => {
+                    let _ = self.failure.set(error);
+                    return;
+                }
+            }
+        }
+        let reading = Reading::of(self.languages, path);
+        let key = (*hash, reading.dialect);
+        if self.known.has_facts(&key, reading) || !claim(&self.extracted, key) {
+            return;
+        }
+        let extraction = reading.facts(self.parser, bytes, &self.limits);
+        if matches!(extraction, Err(ParseFailure::Timeout)) {
+            self.slow.lock().unwrap_or_else(PoisonError::into_inner).push((key, reading, bytes.to_vec()));
+        }
+        self.extracted.insert(key, Some((reading, extraction)));
+    }
+
+    /// Tries once more, with no other parse beside it, what took too long.
+    pub fn retry_slow(&self) {
+        let slow = std::mem::take(&mut *self.slow.lock().unwrap_or_else(PoisonError::into_inner));
+        for (key, reading, bytes) in slow {
+            if Instant::now() > self.deadline {
+                return;
+            }
+            let extraction = reading.facts(self.parser, &bytes, &self.limits);
+            self.extracted.insert(key, Some((reading, extraction)));
+        }
+    }
+}
+
+/// Puts an empty place under a key; false when another thread did so before.
+fn claim<K: Eq + std::hash::Hash, V>(table: &DashMap<K, Option<V>>, key: K) -> bool {
+    match table.entry(key) {
+        Entry::Vacant(place) => {
+            place.insert(None);
+            true
+        }
+        Entry::Occupied(_) => false,
+    }
+}

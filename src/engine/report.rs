@@ -1,0 +1,167 @@
+//! What builds and checks report: outcomes with counts, the last build, and the status of a scope (contract §2).
+//!
+//! Must not know how a report is shown. Invariant: no path, source or query text is in any of these.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Fingerprint;
+
+/// What `index` or `sync` came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BuildOutcome {
+    pub status: BuildStatus,
+    pub fingerprint: Fingerprint,
+    /// Source files whose facts were made from their bytes.
+    pub extracted_files: u64,
+    /// Source files whose facts were there already.
+    pub reused_files: u64,
+    /// Files of the generation before that are gone.
+    pub removed_files: u64,
+    /// Source files whose references were resolved.
+    pub resolved_files: u64,
+    pub elapsed_seconds: f64,
+    pub counts: BuildCounts,
+    pub stages: Vec<Stage>,
+    /// Highest resident size of the process so far, in bytes; `None` where the system does not tell.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// Whether a build published anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BuildStatus {
+    /// A new generation was published.
+    Published,
+    /// The published generation is what the worktree holds.
+    Unchanged,
+}
+
+/// What a generation holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BuildCounts {
+    /// Included files, text too.
+    pub files: u64,
+    pub definitions: u64,
+    pub edges: u64,
+    pub diagnostics: u64,
+    pub partial_files: u64,
+    pub failed_files: u64,
+}
+
+/// One stage of a build and how long it took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    pub name: &'static str,
+    pub elapsed: Duration,
+}
+
+/// How the last build of a scope ended, as it is kept beside the generations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum LastBuild {
+    Building {
+        started_at: String,
+    },
+    Failed {
+        /// The error code of the contract.
+        reason: String,
+        finished_at: String,
+    },
+    Ready {
+        fingerprint: String,
+        extracted_files: u64,
+        reused_files: u64,
+        elapsed_seconds: f64,
+        finished_at: String,
+        /// The limit under which files failed to parse; another one is a reason to try them again.
+        parse_seconds: u64,
+    },
+}
+
+/// Whether a scope can answer, and from what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    pub schema: &'static str,
+    pub scope_id: String,
+    pub status: StatusWord,
+    pub freshness: Freshness,
+    pub fingerprint: Option<String>,
+    pub engine: String,
+    pub languages: Vec<String>,
+    pub operations: Vec<&'static str>,
+    pub last_build: Option<LastBuildReport>,
+    /// A stable word or an error code that says why the status is not `ready`.
+    pub reason: Option<String>,
+}
+
+/// The last build as the status shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LastBuildReport {
+    #[serde(flatten)]
+    pub build: LastBuild,
+    /// What a watcher sees of the worktree.
+    pub watch: &'static str,
+    /// Which check is in force before an answer.
+    pub check: &'static str,
+}
+
+/// The states of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusWord {
+    Disabled,
+    Missing,
+    Building,
+    Ready,
+    Stale,
+    Failed,
+}
+
+/// Whether the generation equals the worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Freshness {
+    Fresh,
+    Stale,
+    Unknown,
+}
+
+/// What `clear` came to (contract §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cleared {
+    pub status: &'static str,
+    pub retained_reader_generations: u64,
+}
+
+/// Returns the current time as the contract writes it: RFC 3339 with microseconds and offset `+00:00`.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
+}
+
+/// Returns the highest resident size of this process so far.
+pub(super) fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_the_contract_says() {
+        let now = now();
+        assert_eq!((now.len(), &now[10..11], &now[19..20], &now[26..]), (32, "T", ".", "+00:00"), "{now}");
+    }
+
+    #[test]
+    fn last_builds_round_trip() {
+        let building = LastBuild::Building { started_at: "x".to_owned() };
+        let text = serde_json::to_string(&building).expect("plain values");
+        assert_eq!(text, r#"{"status":"building","started_at":"x"}"#);
+        assert_eq!(serde_json::from_str::<LastBuild>(&text).expect("own text"), building);
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether a scope can answer, said only as far as it was checked.
+//!
+//! Must not build anything. Invariant: `ready` is said only after the whole worktree was read and found equal; a check that could not
+//! finish says `unknown`.
+
+use std::time::Instant;
+
+use crate::store::StoreError;
+
+use super::EngineError;
+use super::gate::check;
+use super::owner::Engine;
+use super::report::{Freshness, LastBuild, LastBuildReport, Status, StatusWord};
+use super::sync::last_build;
+
+/// The operations that this build answers.
+pub const OPERATIONS: &[&str] = &["status", "map", "symbols", "explore", "callers", "callees", "read"];
+
+impl Engine {
+    /// Returns the status of the scope.
+    pub fn status(&mut self) -> Status {
+        let started = Instant::now();
+        let last_build = last_build(self.cache());
+        let mut languages: Vec<String> = self.scope().languages().iter().map(|language| language.name().to_owned()).collect();
+        languages.sort_unstable();
+        let mut status = Status {
+            schema: "powercontext.code-status.v1",
+            scope_id: self.scope().id().to_owned(),
+            status: StatusWord::Missing,
+            freshness: Freshness::Unknown,
+            fingerprint: None,
+            engine: concat!("sextant-", env!("CARGO_PKG_VERSION")).to_owned(),
+            languages,
+            operations: OPERATIONS.to_vec(),
+            last_build: None,
+            reason: None,
+        };
+        if !self.scope().enabled() {
+            status.status = StatusWord::Disabled;
+            status.reason = Some("code_disabled".to_owned());
+            return status;
+        }
+        match self.pin() {
+            Ok(generation) => {
+                status.fingerprint = Some(generation.identity().fingerprint.hex());
+                let deadline = started + self.scope().limits().query();
+                (status.status, status.freshness, status.reason) = match check(self.scope(), &generation, deadline) {
+                    Ok(_) => (StatusWord::Ready, Freshness::Fresh, None),
+                    Err(error @ EngineError::Changed) => (StatusWord::Stale, Freshness::Stale, Some(error.code().to_owned())),
+                    Err(error) => (StatusWord::Stale, Freshness::Unknown, Some(error.code().to_owned())),
+                };
+                self.keep_open(generation);
+            }
+            Err(EngineError::Read(StoreError::Missing)) => {
+                (status.status, status.reason) = match &last_build {
+                    Some(LastBuild::Building { .. }) if self.cache().is_locked() => (StatusWord::Building, None),
+                    // The builder died without a word.
+                    Some(LastBuild::Building { .. }) => (StatusWord::Failed, Some("code_build_failed".to_owned())),
+                    Some(LastBuild::Failed { reason, .. }) => (StatusWord::Failed, Some(reason.clone())),
+                    Some(LastBuild::Ready { .. }) | None => (StatusWord::Missing, Some("code_index_missing".to_owned())),
+                };
+            }
+            Err(error) => {
+                status.status = StatusWord::Failed;
+                status.reason = Some(error.code().to_owned());
+            }
+        }
+        status.last_build = last_build.map(|build| LastBuildReport { build, watch: "none", check: "full" });
+        status
+    }
+}

@@ -1,0 +1,568 @@
+//! Building a generation: `index` from the worktree alone, `sync` from what changed since the last one.
+//!
+//! Must not answer questions. Invariant: a generation is published only when the worktree, looked at again after everything was
+//! written, is what the generation says; until then the one before serves.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use dashmap::DashMap;
+use tracing::debug_span;
+
+use crate::analysis::{Database, FactsStore, FileInput, Outcome, Resolved, Update};
+use crate::model::{Canonical, ContentHash, FileFacts, ParseStatus, RepoPath};
+use crate::parse::{InProcessParser, ParseFailure, ParseLimits};
+use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generation, Identity, StoreError};
+use crate::workspace::{Capture, EntryState, ObjectFormat, dirty};
+
+use super::EngineError;
+use super::intake::{Extraction, FactsKey, Intake, Known, Reading, Stored};
+use super::report::{BuildCounts, BuildOutcome, BuildStatus, LastBuild, Stage, now, peak_memory};
+use super::scope::{Scope, fingerprint};
+
+/// What a build may build on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// `index`: nothing but the worktree.
+    Nothing,
+    /// `sync`: the published generation, the facts cache, and what this process remembers.
+    Everything,
+}
+
+/// What a process remembers between builds.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub database: Database,
+    /// Facts of files that are no source of a registered language.
+    texts: HashMap<FactsKey, Arc<FileFacts>>,
+}
+
+impl Memory {
+    pub fn new(scope: &Scope) -> Self {
+        Self { database: Database::with_languages(scope.languages(), scope.source_roots()), texts: HashMap::new() }
+    }
+
+    fn facts(&self, key: &FactsKey) -> Option<Arc<FileFacts>> {
+        self.database.facts_store().get(key.0, key.1).or_else(|| self.texts.get(key).cloned())
+    }
+}
+
+/// Builds a generation of the scope and publishes it, unless the published one is what the worktree holds.
+///
+/// # Errors
+/// When the worktree cannot be read or keeps changing, the store fails, or `build_seconds` pass; what was published stays.
+pub(super) fn build(scope: &Scope, cache: &Cache, memory: &mut Memory, basis: Basis) -> Result<BuildOutcome, EngineError> {
+    let started = Instant::now();
+    let limit = scope.limits().build();
+    let deadline = started + limit;
+    let lock = cache.lock(deadline).map_err(EngineError::Write)?;
+    let mut build = Build { scope, cache, lock: &lock, memory, basis, deadline, limit, clock: Clock::start() };
+    let outcome = build.run();
+    let record = match &outcome {
+        // A build that published nothing leaves the record of the one that did.
+        Ok(BuildOutcome { status: BuildStatus::Unchanged, .. }) => None,
+        Ok(outcome) => Some(LastBuild::Ready {
+            fingerprint: outcome.fingerprint.hex(),
+            extracted_files: outcome.extracted_files,
+            reused_files: outcome.reused_files,
+            elapsed_seconds: outcome.elapsed_seconds,
+            finished_at: now(),
+            parse_seconds: scope.limits().parse_seconds,
+        }),
+        Err(error) => Some(LastBuild::Failed { reason: error.code().to_owned(), finished_at: now() }),
+    };
+    if let Some(record) = record {
+        // The record is for people; the generation stands without it.
+        if let Err(error) = write_record(&lock, &record) {
+            tracing::debug!(%error, "the record of the build was not written");
+        }
+    }
+    outcome
+}
+
+fn write_record(lock: &BuildLock, record: &LastBuild) -> Result<(), StoreError> {
+    lock.write_last_build(&serde_json::to_vec(record).expect("a record holds plain values"))
+}
+
+/// Returns how the last build of a scope ended; `None` when nothing readable says so.
+pub(super) fn last_build(cache: &Cache) -> Option<LastBuild> {
+    serde_json::from_slice(&cache.last_build().ok()??).ok()
+}
+
+/// What stands before the scan: the generation built upon, and its contents.
+struct Basics {
+    parent: Option<Generation>,
+    /// Included paths of the parent.
+    paths: Vec<Arc<str>>,
+    stored: HashMap<ContentHash, Stored>,
+    facts: Option<FactsCache>,
+}
+
+/// [`Known`] of one scan.
+struct KnownBefore<'a> {
+    stored: &'a HashMap<ContentHash, Stored>,
+    cache: Option<&'a FactsCache>,
+    sources: FactsStore,
+    texts: &'a HashMap<FactsKey, Arc<FileFacts>>,
+}
+
+impl Known for KnownBefore<'_> {
+    fn is_stored(&self, hash: &ContentHash) -> bool {
+        self.stored.contains_key(hash)
+    }
+
+    fn has_facts(&self, key: &FactsKey, reading: Reading) -> bool {
+        let Some(cache) = self.cache else { return false };
+        // What is stored was read before; should its facts be gone meanwhile, they are made from the stored source.
+        self.stored.contains_key(&key.0)
+            || self.sources.get(key.0, key.1).is_some()
+            || self.texts.contains_key(key)
+            || cache.contains(&cache_key(key, reading))
+    }
+}
+
+/// Returns the name under which the facts cache keeps the facts of a content.
+fn cache_key(key: &FactsKey, reading: Reading) -> ContentHash {
+    let mut record = Canonical::new("facts");
+    record.field(&key.0.0).field(key.1.as_bytes()).field(reading.build().as_bytes());
+    ContentHash(record.finish())
+}
+
+struct Build<'a> {
+    scope: &'a Scope,
+    cache: &'a Cache,
+    lock: &'a BuildLock,
+    memory: &'a mut Memory,
+    basis: Basis,
+    deadline: Instant,
+    limit: Duration,
+    clock: Clock,
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Done(BuildOutcome),
+    /// The worktree changed meanwhile.
+    Moved,
+}
+
+impl Build<'_> {
+    fn run(&mut self) -> Result<BuildOutcome, EngineError> {
+        for _ in 0..2 {
+            match self.attempt()? {
+                Attempt::Done(outcome) => return Ok(outcome),
+                Attempt::Moved => {}
+            }
+        }
+        Err(EngineError::Busy)
+    }
+
+    fn attempt(&mut self) -> Result<Attempt, EngineError> {
+        let begun = Instant::now();
+        let format = self.scope.worktree().object_format()?;
+        let basics = self.basics(format)?;
+        let parser = InProcessParser;
+        let pack = self.lock.source_writer().map_err(EngineError::Write)?;
+        let intake = Intake {
+            languages: self.scope.languages(),
+            parser: &parser,
+            limits: ParseLimits::from(self.scope.limits()),
+            format,
+            known: &KnownBefore {
+                stored: &basics.stored,
+                cache: basics.facts.as_ref(),
+                sources: self.memory.database.facts_store(),
+                texts: &self.memory.texts,
+            },
+            pack: &pack,
+            deadline: self.deadline,
+            stored: DashMap::new(),
+            extracted: DashMap::new(),
+            slow: Mutex::default(),
+            failure: OnceLock::new(),
+        };
+        let capture = debug_span!("extract").in_scope(|| {
+            let capture = self.scope.capture(self.deadline, &|path, hash, bytes| intake.take(path, hash, bytes))?;
+            intake.retry_slow();
+            Ok::<_, EngineError>(capture)
+        })?;
+        let Intake { stored: new_stored, extracted, failure, .. } = intake;
+        if let Some(error) = failure.into_inner() {
+            return Err(EngineError::Write(error));
+        }
+        self.in_time()?;
+        self.clock.lap("extract");
+
+        if format.map_or(capture.git.present, |format| format.as_str() != capture.git.object_format) {
+            // The repository was made anew under the scan.
+            return Ok(Attempt::Moved);
+        }
+        let state = self.scope.state(&capture);
+        let retry = basics.parent.as_ref().is_some_and(|parent| self.failures_are_due(parent));
+        if let Some(parent) = &basics.parent
+            && parent.identity().state == state
+            && !retry
+        {
+            return Ok(Attempt::Done(self.unchanged(parent, begun)));
+        }
+        self.record_start();
+
+        let paths = basics.paths;
+        let mut contents = Contents { stored: basics.stored, extracted: HashMap::new(), fresh: BTreeMap::new() };
+        contents.stored.extend(new_stored.into_iter().filter_map(|(hash, stored)| Some((hash, stored?))));
+        for (key, extraction) in extracted {
+            if let Some((reading, extraction)) = extraction {
+                contents.fresh.insert(key, reading);
+                contents.extracted.insert(key, extraction);
+            }
+        }
+        let carrying = basics.parent.as_ref().filter(|_| !retry);
+        self.complete(&capture, carrying, basics.facts.as_ref(), &mut contents)?;
+        self.clock.lap("load");
+        self.in_time()?;
+
+        self.keep_facts(&contents);
+        self.clock.lap("cache");
+        let resolved = self.resolve(&capture, &contents)?;
+        self.clock.lap("resolve");
+        self.in_time()?;
+
+        let (content, mut outcome) = self.content(&capture, &contents, state, resolved)?;
+        outcome.removed_files = removed(&paths, &capture);
+        self.clock.lap("assemble");
+        let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack)).map_err(EngineError::Write)?;
+        drop(content);
+        self.clock.lap("store");
+        self.in_time()?;
+
+        let after = debug_span!("verify").in_scope(|| self.scope.capture(self.deadline, &|_, _, _| {}))?;
+        self.clock.lap("verify");
+        if self.scope.state(&after) != state {
+            return Ok(Attempt::Moved);
+        }
+        debug_span!("publish").in_scope(|| staged.publish()).map_err(EngineError::Write)?;
+        self.clock.lap("publish");
+        Ok(Attempt::Done(BuildOutcome {
+            elapsed_seconds: begun.elapsed().as_secs_f64(),
+            stages: self.clock.take(),
+            peak_memory_bytes: peak_memory(),
+            ..outcome
+        }))
+    }
+
+    fn in_time(&self) -> Result<(), EngineError> {
+        if Instant::now() > self.deadline { Err(EngineError::Timeout { limit: self.limit }) } else { Ok(()) }
+    }
+
+    /// Returns what the build may start from. A damaged generation is no basis, and no obstacle.
+    fn basics(&self, format: Option<ObjectFormat>) -> Result<Basics, EngineError> {
+        let none = Basics { parent: None, paths: Vec::new(), stored: HashMap::new(), facts: None };
+        if self.basis == Basis::Nothing {
+            return Ok(none);
+        }
+        let facts = Some(self.cache.facts());
+        if self.cache.has_damage_mark() {
+            // Someone met damage: nothing stored is trusted, so that everything is written anew.
+            return Ok(Basics { facts, ..none });
+        }
+        let parent = match self.cache.pin() {
+            Ok(parent) => parent,
+            Err(StoreError::Missing | StoreError::Damaged { .. }) => return Ok(Basics { facts, ..none }),
+            Err(error) => return Err(EngineError::Read(error)),
+        };
+        match parent.manifest() {
+            Ok(files) => {
+                let git = &parent.identity();
+                // Blob ids of another format say nothing; without them the contents are taken in anew.
+                let same_format = format.map_or(!git.git, |format| git.git && format.as_str() == git.object_format);
+                let mut basics = Basics { parent: Some(parent), paths: Vec::with_capacity(files.len()), facts, ..none };
+                for file in files {
+                    if same_format {
+                        basics.stored.insert(file.hash, Stored { object: file.object, blob: file.blob });
+                    }
+                    basics.paths.push(file.path);
+                }
+                Ok(basics)
+            }
+            Err(StoreError::Damaged { .. }) => Ok(Basics { facts, ..none }),
+            Err(error) => Err(EngineError::Read(error)),
+        }
+    }
+
+    /// Says in the record that a build runs, for those who ask meanwhile.
+    fn record_start(&self) {
+        if let Err(error) = write_record(self.lock, &LastBuild::Building { started_at: now() }) {
+            tracing::debug!(%error, "the start of the build was not recorded");
+        }
+    }
+
+    fn unchanged(&mut self, parent: &Generation, begun: Instant) -> BuildOutcome {
+        let coverage = parent.coverage();
+        let totals = parent.totals();
+        BuildOutcome {
+            status: BuildStatus::Unchanged,
+            fingerprint: parent.identity().fingerprint,
+            extracted_files: 0,
+            reused_files: coverage.parsed_files + coverage.partial_files + coverage.failed_files,
+            removed_files: 0,
+            resolved_files: 0,
+            elapsed_seconds: begun.elapsed().as_secs_f64(),
+            counts: BuildCounts {
+                files: parent.file_count(),
+                definitions: totals.definitions,
+                edges: totals.edges,
+                diagnostics: totals.diagnostics,
+                partial_files: coverage.partial_files,
+                failed_files: coverage.failed_files,
+            },
+            stages: self.clock.take(),
+            peak_memory_bytes: peak_memory(),
+        }
+    }
+
+    /// Adds to the facts cache what this build made. Failures stay out: they may be the machine's.
+    fn keep_facts(&self, contents: &Contents) {
+        let made = contents.fresh.iter().filter_map(|(key, reading)| {
+            let facts = contents.extracted.get(key)?.as_ref().ok()?;
+            Some((cache_key(key, *reading), facts.as_ref()))
+        });
+        // The generation stands without the cache.
+        if let Err(error) = self.cache.facts().insert(&made.collect::<Vec<_>>()) {
+            tracing::debug!(%error, "new facts were not cached");
+        }
+    }
+
+    /// Returns whether files that failed to parse deserve another try: the limit they failed under is not the one in force.
+    fn failures_are_due(&self, parent: &Generation) -> bool {
+        parent.coverage().failed_files > 0
+            && !matches!(last_build(self.cache),
+                Some(LastBuild::Ready { parse_seconds, .. }) if parse_seconds == self.scope.limits().parse_seconds)
+    }
+
+    /// Finds the facts that the scan did not make: remembered, cached, or made now from the stored source; and the failures that the
+    /// generation in `carrying` has.
+    fn complete(
+        &self,
+        capture: &Capture,
+        carrying: Option<&Generation>,
+        cache: Option<&FactsCache>,
+        contents: &mut Contents,
+    ) -> Result<(), EngineError> {
+        let mut wanted: BTreeMap<FactsKey, &RepoPath> = BTreeMap::new();
+        for (path, hash) in included(capture) {
+            let key = (hash, Reading::of(self.scope.languages(), path).dialect);
+            if contents.extracted.contains_key(&key) {
+                continue;
+            }
+            match self.memory.facts(&key) {
+                Some(facts) => drop(contents.extracted.insert(key, Ok(facts))),
+                None => drop(wanted.insert(key, path)),
+            }
+        }
+        if let Some(cache) = cache {
+            let languages = self.scope.languages();
+            let keys: Vec<_> = wanted.iter().map(|(key, path)| cache_key(key, Reading::of(languages, path))).collect();
+            let found = cache.lookup(&keys);
+            for (key, facts) in wanted.keys().copied().zip(found) {
+                contents.extracted.extend(facts.map(|facts| (key, Ok(facts))));
+            }
+            wanted.retain(|key, _| !contents.extracted.contains_key(key));
+        }
+        let limits = ParseLimits::from(self.scope.limits());
+        for (key, path) in wanted {
+            self.in_time()?;
+            if let Some(parent) = carrying
+                && let Some(row) = parent.file(path.as_str()).map_err(EngineError::Read)?
+                && row.hash == Some(key.0)
+                && let Some(failure) = row.failure.as_deref().and_then(ParseFailure::parse)
+            {
+                contents.extracted.insert(key, Err(failure));
+                continue;
+            }
+            let Some(stored) = contents.stored.get(&key.0) else { return Err(EngineError::Busy) };
+            let bytes = self.cache.source(&key.0, stored.object).map_err(EngineError::Write)?;
+            let reading = Reading::of(self.scope.languages(), path);
+            contents.fresh.insert(key, reading);
+            contents.extracted.insert(key, reading.facts(&InProcessParser, &bytes, &limits));
+        }
+        Ok(())
+    }
+
+    /// Brings the database up to date and resolves what that touches.
+    fn resolve(&mut self, capture: &Capture, contents: &Contents) -> Result<Resolved, EngineError> {
+        let span = debug_span!("resolve", files = tracing::field::Empty);
+        let _entered = span.enter();
+        let languages = self.scope.languages();
+        let stale = self.memory.database.stale(included(capture));
+        let mut texts = HashMap::new();
+        let mut files = Vec::new();
+        for (path, hash) in included(capture) {
+            let reading = Reading::of(languages, path);
+            let key = (hash, reading.dialect);
+            let extraction = contents.extracted.get(&key).ok_or(EngineError::Busy)?;
+            if let (None, Ok(facts)) = (reading.language, extraction) {
+                texts.insert(key, Arc::clone(facts));
+            }
+            if !contents.fresh.contains_key(&key) && stale.changed.binary_search(path).is_err() {
+                continue;
+            }
+            let outcome = match (reading.language, extraction) {
+                (None, _) => Outcome::Text,
+                (Some(_), Ok(facts)) => Outcome::Facts(Arc::clone(facts)),
+                (Some(_), Err(_)) => Outcome::Failed,
+            };
+            files.push(FileInput { path: path.clone(), hash, outcome });
+        }
+        self.memory.texts = texts;
+        self.memory.database.apply(Update { files, removed: stale.removed });
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let resolved = self.memory.database.resolve_all(threads)?;
+        span.record("files", resolved.resolved_files);
+        Ok(resolved)
+    }
+
+    /// Puts together what the generation holds.
+    fn content(
+        &self,
+        capture: &Capture,
+        contents: &Contents,
+        state: ContentHash,
+        resolved: Resolved,
+    ) -> Result<(Content, BuildOutcome), EngineError> {
+        let scope = self.scope;
+        let mut counts = BuildCounts::default();
+        let (mut extracted_files, mut reused_files) = (0, 0);
+        let mut limitations = BTreeSet::new();
+        let mut edges = resolved.edges.into_iter().peekable();
+        let mut files = Vec::with_capacity(capture.entries.len());
+        for entry in capture.entries.iter() {
+            let path = &entry.path;
+            let mut file = ContentFile {
+                entry: entry.clone(),
+                object: None,
+                blob: None,
+                language: None,
+                module: None,
+                test: false,
+                deprioritized: scope.policy().deprioritized(path),
+                facts: None,
+                failure: None,
+                edges: edges.next_if(|(of, _)| of == path).map(|(_, edges)| edges),
+            };
+            if let EntryState::Included { hash, .. } = entry.state {
+                let reading = Reading::of(scope.languages(), path);
+                let key = (hash, reading.dialect);
+                let stored = contents.stored.get(&hash).ok_or(EngineError::Busy)?;
+                file.object = Some(stored.object);
+                file.blob.clone_from(&stored.blob);
+                counts.files += 1;
+                if let Some(language) = reading.language {
+                    file.language = Some(language.name());
+                    file.module = self.memory.database.module_name(path);
+                    file.test = language.is_test(path);
+                    limitations.extend(language.limitations());
+                    let fresh = contents.fresh.contains_key(&key);
+                    *(if fresh { &mut extracted_files } else { &mut reused_files }) += 1;
+                }
+                match contents.extracted.get(&key).ok_or(EngineError::Busy)? {
+                    Ok(facts) => {
+                        counts.definitions += facts.definitions.len() as u64;
+                        // Each is contained in its file or in another one.
+                        counts.edges += facts.definitions.len() as u64;
+                        counts.partial_files += u64::from(facts.parse == ParseStatus::Partial);
+                        file.facts = Some(Arc::clone(facts));
+                    }
+                    Err(failure) => {
+                        counts.failed_files += 1;
+                        file.failure = Some(failure.as_str());
+                    }
+                }
+                if let Some(edges) = &file.edges {
+                    counts.edges += edges.edges.len() as u64;
+                    counts.diagnostics += edges.diagnostics.len() as u64;
+                }
+            }
+            files.push(file);
+        }
+        let head = scope.worktree().head_digest(capture)?;
+        let blob = |_: &RepoPath, hash: &ContentHash| contents.stored.get(hash).and_then(|stored| stored.blob.clone());
+        let dirty = dirty(capture, head.as_ref(), blob);
+        let git = &capture.git;
+        let identity = Identity {
+            fingerprint: fingerprint(&state, dirty),
+            state,
+            scope_id: scope.id().to_owned(),
+            binding_id: scope.binding_id().to_owned(),
+            commit: git.head.clone(),
+            head_tree: git.head_tree.clone(),
+            branch: git.branch.clone(),
+            object_format: git.object_format.to_owned(),
+            git: git.present,
+            dirty,
+        };
+        let outcome = BuildOutcome {
+            status: BuildStatus::Published,
+            fingerprint: identity.fingerprint,
+            extracted_files,
+            reused_files,
+            removed_files: 0,
+            resolved_files: resolved.resolved_files,
+            elapsed_seconds: 0.0,
+            counts,
+            stages: Vec::new(),
+            peak_memory_bytes: None,
+        };
+        let limitations = limitations.into_iter().copied().collect();
+        let content = Content { identity, files, limitations, unrepresentable: capture.unrepresentable.clone() };
+        Ok((content, outcome))
+    }
+}
+
+/// Where the contents of a capture are, and what they say.
+struct Contents {
+    stored: HashMap<ContentHash, Stored>,
+    extracted: HashMap<FactsKey, Extraction>,
+    /// Those whose facts this build made from bytes.
+    fresh: BTreeMap<FactsKey, Reading>,
+}
+
+/// Returns the included files of a capture, by path.
+fn included(capture: &Capture) -> impl Iterator<Item = (&RepoPath, ContentHash)> {
+    capture.entries.iter().filter_map(|entry| match entry.state {
+        EntryState::Included { hash, .. } => Some((&entry.path, hash)),
+        EntryState::Omitted { .. } => None,
+    })
+}
+
+/// Returns how many of `paths`, sorted, a capture does not include.
+fn removed(paths: &[Arc<str>], capture: &Capture) -> u64 {
+    let mut left = included(capture).map(|(path, _)| path.as_str()).peekable();
+    let gone = paths.iter().filter(|path| {
+        while left.next_if(|kept| *kept < path.as_ref()).is_some() {}
+        left.next_if(|kept| *kept == path.as_ref()).is_none()
+    });
+    gone.count() as u64
+}
+
+/// Measures stages.
+struct Clock {
+    last: Instant,
+    stages: Vec<Stage>,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { last: Instant::now(), stages: Vec::new() }
+    }
+
+    fn lap(&mut self, name: &'static str) {
+        let now = Instant::now();
+        self.stages.push(Stage { name, elapsed: now - self.last });
+        self.last = now;
+    }
+
+    fn take(&mut self) -> Vec<Stage> {
+        std::mem::take(&mut self.stages)
+    }
+}

@@ -1,0 +1,360 @@
+//! Builds and the gate on small trees in temporary folders: what is answered, what is refused, and what a build works on.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::config::{Config, Environment, OnStale, Selection};
+use crate::model::PathPrefix;
+use crate::store::Generation;
+
+use super::{Admission, BuildStatus, Engine, EngineError, Freshness, LastBuild, StatusWord};
+
+/// A folder with files, and a cache for it.
+struct Fixture {
+    folder: tempfile::TempDir,
+}
+
+const UTIL: &str = "def greet(name):\n    return name\n";
+const MAIN: &str = "from util import greet\n\n\ndef main():\n    greet('x')\n";
+
+impl Fixture {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let fixture = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        std::fs::create_dir(fixture.root()).expect("a folder");
+        for (path, text) in files {
+            fixture.write(path, text);
+        }
+        fixture
+    }
+
+    fn small() -> Self {
+        Self::new(&[("util.py", UTIL), ("main.py", MAIN), ("README.md", "# Title\n\nText.\n"), ("blob.py", "x = '\0'\n")])
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("tree")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().expect("below the root")).expect("folders");
+        std::fs::write(path, text).expect("written");
+    }
+
+    fn delete(&self, path: &str) {
+        std::fs::remove_file(self.root().join(path)).expect("deleted");
+    }
+
+    /// Runs git without any configuration but the repository's own.
+    fn git(&self, arguments: &[&str]) {
+        let status = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"])
+            .args(arguments)
+            .current_dir(self.root())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .expect("git runs");
+        assert!(status.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&status.stderr));
+    }
+
+    /// Returns an engine as a new process has it, with a cache of the given name.
+    fn engine_with(&self, cache: &str, settings: &str) -> Engine {
+        let environment = Environment { current_dir: self.root(), ..Environment::default() };
+        let text = format!(
+            "cache_dir = {:?}\n{settings}\n[scopes.test]\nroot = {:?}\ninclude_untracked = true\n",
+            self.folder.path().canonicalize().expect("it exists").join(cache),
+            self.root().canonicalize().expect("it exists"),
+        );
+        let config = Config::parse(&text, "sextant.toml", &environment).expect("a valid configuration");
+        let scope = config.scope(&Selection { root: None, scope: Some("test".to_owned()) }, &environment).expect("a scope");
+        Engine::open(&config, scope).expect("opened")
+    }
+
+    fn engine(&self) -> Engine {
+        self.engine_with("cache", "")
+    }
+
+    /// Returns the graph of the worktree, built from nothing in a cache of its own.
+    fn clean(&self) -> String {
+        let other = tempfile::tempdir_in(self.folder.path()).expect("a temporary folder");
+        let name = other.path().file_name().expect("named").to_string_lossy().into_owned();
+        let mut engine = self.engine_with(&name, "");
+        engine.index().expect("indexed");
+        dump(&mut engine)
+    }
+}
+
+fn admission(on_stale: OnStale) -> Admission {
+    Admission { on_stale, expected_fingerprint: None, limit: std::time::Duration::from_secs(60) }
+}
+
+/// Asks for the number of nodes of a name.
+fn count(engine: &mut Engine, name: &str, on_stale: OnStale) -> Result<usize, &'static str> {
+    let operation = |snapshot: &super::Snapshot| {
+        snapshot.generation().nodes_named(name, &PathPrefix::default(), 100).expect("readable").len()
+    };
+    engine.ask(admission(on_stale), operation).map(|answer| answer.value).map_err(|error| error.code())
+}
+
+/// Returns the whole graph as text, without what depends on the cache.
+fn dump(engine: &mut Engine) -> String {
+    engine.ask(admission(OnStale::Refuse), |snapshot| dump_of(snapshot.generation())).expect("fresh").value
+}
+
+fn dump_of(generation: &Generation) -> String {
+    let mut text = format!("{} {:?}\n", generation.identity().fingerprint, generation.coverage());
+    generation.each_node(&mut |node| writeln!(text, "{:?}", node).map_err(std::io::Error::other)).expect("readable");
+    generation.each_edge(&mut |edge| writeln!(text, "{edge:?}").map_err(std::io::Error::other)).expect("readable");
+    generation.each_diagnostic(&mut |row| writeln!(text, "{row:?}").map_err(std::io::Error::other)).expect("readable");
+    text
+}
+
+#[test]
+fn what_was_indexed_is_answered_while_it_is_true() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    assert_eq!(count(&mut engine, "greet", OnStale::Sync), Err("code_index_missing"));
+    let outcome = engine.index().expect("indexed");
+    assert_eq!((outcome.status, outcome.extracted_files, outcome.reused_files), (BuildStatus::Published, 2, 0));
+    assert_eq!((outcome.counts.files, outcome.counts.definitions), (3, 2));
+    for mut engine in [engine, fixture.engine()] {
+        assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(1));
+        let answer = engine.ask(admission(OnStale::Refuse), |snapshot| snapshot.checked_at().len()).expect("fresh");
+        assert_eq!((answer.value, answer.checked.files, answer.synced), (32, 3, None));
+    }
+    fixture.write("util.py", "def welcome(name):\n    return name\n");
+    let mut engine = fixture.engine();
+    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Err("code_changed"));
+    fixture.write("util.py", UTIL);
+    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(1));
+}
+
+#[test]
+fn a_stale_scope_is_synced_first_when_it_may_be() {
+    let fixture = Fixture::small();
+    fixture.engine().index().expect("indexed");
+    fixture.write("util.py", "def welcome(name):\n    return name\n");
+    let mut engine = fixture.engine();
+    let answer = engine.ask(admission(OnStale::Sync), |_| ()).expect("synced");
+    assert_eq!(answer.synced.map(|outcome| (outcome.status, outcome.extracted_files)), Some((BuildStatus::Published, 1)));
+    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(0));
+    assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Ok(1));
+    assert_eq!(dump(&mut engine), fixture.clean());
+}
+
+#[test]
+fn a_change_under_the_operation_is_refused_or_answered_anew() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    let edit = |times: &mut u32| {
+        *times += 1;
+        if *times == 1 {
+            fixture.write("late.py", "def late(): pass\n");
+        }
+    };
+    let mut times = 0;
+    let refused = engine.ask(admission(OnStale::Refuse), |_| edit(&mut times));
+    assert_eq!((refused.map_err(|error| error.code()).err(), times), (Some("code_changed"), 1));
+    engine.sync().expect("synced");
+    fixture.delete("late.py");
+    engine.sync().expect("synced");
+    times = 0;
+    let answer = engine.ask(admission(OnStale::Sync), |snapshot| {
+        edit(&mut times);
+        snapshot.generation().file("late.py").expect("readable").is_some()
+    });
+    assert_eq!((answer.expect("answered anew").value, times), (true, 2));
+}
+
+#[test]
+fn a_sync_without_changes_builds_nothing() {
+    let fixture = Fixture::small();
+    let first = fixture.engine().sync().expect("the first build");
+    assert_eq!((first.status, first.extracted_files), (BuildStatus::Published, 2));
+    let again = fixture.engine().sync().expect("synced");
+    assert_eq!(
+        (again.status, again.extracted_files, again.reused_files, again.resolved_files),
+        (BuildStatus::Unchanged, 0, 2, 0)
+    );
+    assert_eq!((again.fingerprint, again.counts), (first.fingerprint, first.counts));
+}
+
+#[test]
+fn a_new_process_reads_only_what_changed() {
+    let fixture = Fixture::small();
+    fixture.engine().index().expect("indexed");
+    fixture.write("util.py", &format!("{UTIL}    # a comment\n"));
+    let outcome = fixture.engine().sync().expect("synced");
+    assert_eq!((outcome.extracted_files, outcome.reused_files, outcome.removed_files), (1, 1, 0));
+    std::fs::rename(fixture.root().join("util.py"), fixture.root().join("tools.py")).expect("renamed");
+    let outcome = fixture.engine().sync().expect("synced");
+    assert_eq!((outcome.extracted_files, outcome.reused_files, outcome.removed_files), (0, 2, 1));
+    assert_eq!(dump(&mut fixture.engine()), fixture.clean());
+    // Without the facts cache they are made from the stored sources.
+    std::fs::remove_dir_all(fixture.folder.path().join("cache/facts")).expect("there was one");
+    fixture.delete("main.py");
+    let outcome = fixture.engine().sync().expect("synced");
+    assert_eq!((outcome.extracted_files, outcome.removed_files), (1, 1));
+    assert_eq!(dump(&mut fixture.engine()), fixture.clean());
+}
+
+#[test]
+fn a_body_edit_resolves_one_file() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.sync().expect("the first build");
+    engine.listen(true);
+    fixture.write("util.py", "def greet(name):\n    return name.upper()\n");
+    assert_eq!(engine.sync().expect("synced").resolved_files, 1);
+    let log = engine.take_log();
+    let edges: Vec<_> = log.iter().filter(|query| query.starts_with("file_edges")).collect();
+    assert_eq!(edges, ["file_edges util.py"], "{log:?}");
+    assert_eq!(dump(&mut engine), fixture.clean());
+}
+
+#[test]
+fn incremental_equals_clean() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    let edits: &[(&str, Option<&str>)] = &[
+        ("util.py", Some("import main\n\n\ndef greet(name):\n    return main.main()\n")),
+        ("pkg/__init__.py", Some("from .deep import *\n")),
+        ("pkg/deep.py", Some("class A:\n    def m(self):\n        return self.n()\n\n    def n(self):\n        pass\n")),
+        ("main.py", Some("from pkg import A\n\nA().m()\n")),
+        ("pkg/deep.py", Some("class A:\n    def m(self: pass\n")),
+        ("README.md", Some("# Other\n")),
+        ("pkg/__init__.py", None),
+        ("pkg/deep.py", None),
+        ("blob.py", Some("x = 1\n")),
+        ("main.py", Some(MAIN)),
+    ];
+    for (path, text) in edits {
+        match text {
+            Some(text) => fixture.write(path, text),
+            None => fixture.delete(path),
+        }
+        engine.sync().expect("synced");
+        assert_eq!(dump(&mut engine), fixture.clean(), "after {path}, in one process");
+    }
+    assert_eq!(dump(&mut fixture.engine()), fixture.clean());
+}
+
+#[test]
+fn only_the_expected_generation_answers() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    let fingerprint = engine.index().expect("indexed").fingerprint;
+    let expecting = |fingerprint| Admission { expected_fingerprint: Some(fingerprint), ..admission(OnStale::Sync) };
+    assert!(engine.ask(expecting(fingerprint), |_| ()).is_ok());
+    fixture.write("util.py", "");
+    let refused = engine.ask(expecting(fingerprint), |_| ());
+    assert_eq!(refused.map_err(|error| error.code()).err(), Some("code_changed"));
+    assert_ne!(engine.sync().expect("unchanged by now").fingerprint, fingerprint);
+}
+
+#[test]
+fn the_fingerprint_is_of_what_it_covers() {
+    let fixture = Fixture::small();
+    let first = fixture.engine().index().expect("indexed").fingerprint;
+    assert_eq!(fixture.engine_with("second", "").index().expect("indexed").fingerprint, first);
+    fixture.write("README.md", "# Other title\n\nText.\n");
+    assert_ne!(fixture.engine().sync().expect("synced").fingerprint, first);
+    fixture.write("README.md", "# Title\n\nText.\n");
+    assert_eq!(fixture.engine().sync().expect("synced").fingerprint, first);
+}
+
+#[test]
+fn git_is_part_of_the_state() {
+    let fixture = Fixture::small();
+    fixture.git(&["init", "-q", "-b", "main"]);
+    let dirty = |engine: &mut Engine| {
+        engine.ask(admission(OnStale::Sync), |snapshot| snapshot.generation().identity().dirty).expect("answered").value
+    };
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    assert!(dirty(&mut engine));
+    fixture.git(&["add", "."]);
+    fixture.git(&["commit", "-q", "-m", "first"]);
+    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Err("code_changed"));
+    assert!(!dirty(&mut engine));
+    fixture.write("util.py", "");
+    assert!(dirty(&mut fixture.engine()));
+    fixture.git(&["checkout", "-q", "-b", "other"]);
+    assert_eq!(count(&mut fixture.engine(), "greet", OnStale::Refuse), Err("code_changed"));
+    fixture.git(&["checkout", "-q", "--", "util.py"]);
+    assert!(!dirty(&mut fixture.engine()));
+}
+
+#[test]
+fn status_says_what_was_checked() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    let words = |engine: &mut Engine| {
+        let status = engine.status();
+        (status.status, status.freshness, status.reason)
+    };
+    let code = |code: &str| Some(code.to_owned());
+    assert_eq!(words(&mut engine), (StatusWord::Missing, Freshness::Unknown, code("code_index_missing")));
+    let fingerprint = engine.index().expect("indexed").fingerprint;
+    assert_eq!(words(&mut engine), (StatusWord::Ready, Freshness::Fresh, None));
+    let status = engine.status();
+    assert_eq!(status.fingerprint, Some(fingerprint.hex()));
+    assert!(matches!(status.last_build.expect("recorded").build, LastBuild::Ready { extracted_files: 2, .. }));
+    fixture.write("new.py", "");
+    assert_eq!(words(&mut engine), (StatusWord::Stale, Freshness::Stale, code("code_changed")));
+    let mut disabled = fixture.engine_with("cache", "enabled = false");
+    assert_eq!(words(&mut disabled), (StatusWord::Disabled, Freshness::Unknown, code("code_disabled")));
+    assert_eq!(count(&mut disabled, "greet", OnStale::Sync), Err("code_disabled"));
+    assert!(matches!(disabled.sync(), Err(EngineError::Disabled)));
+}
+
+#[test]
+fn a_failed_build_leaves_what_serves() {
+    let fixture = Fixture::small();
+    fixture.engine().index().expect("indexed");
+    let mut limited = fixture.engine_with("cache", "[limits]\nmax_files = 1");
+    assert_eq!(limited.sync().map_err(|error| error.code()).err(), Some("repository_limit_exceeded"));
+    let status = fixture.engine().status();
+    assert_eq!((status.status, status.freshness), (StatusWord::Ready, Freshness::Fresh));
+    assert!(matches!(status.last_build.expect("recorded").build, LastBuild::Failed { .. }));
+    assert_eq!(count(&mut fixture.engine(), "greet", OnStale::Refuse), Ok(1));
+}
+
+#[test]
+fn damage_is_refused_and_repaired() {
+    let fixture = Fixture::small();
+    fixture.engine().index().expect("indexed");
+    let clean = fixture.clean();
+    let database = find(&fixture.folder.path().join("cache"), "graph.sqlite").expect("published");
+    let mut bytes = std::fs::read(&database).expect("readable");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&database, bytes).expect("written");
+    assert_eq!(count(&mut fixture.engine(), "greet", OnStale::Refuse), Err("index_integrity_failed"));
+    assert_eq!(fixture.engine().sync().expect("repaired").status, BuildStatus::Published);
+    assert_eq!(dump(&mut fixture.engine()), clean);
+}
+
+fn find(folder: &std::path::Path, name: &str) -> Option<PathBuf> {
+    std::fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() { find(&path, name) } else { (entry.file_name() == name).then_some(path) }
+    })
+}
+
+#[test]
+fn clear_removes_the_index() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    let cleared = engine.clear().expect("cleared");
+    assert_eq!((cleared.status, cleared.retained_reader_generations), ("cleared", 0));
+    assert_eq!(count(&mut engine, "greet", OnStale::Sync), Err("code_index_missing"));
+    assert_eq!(engine.sync().expect("built anew").status, BuildStatus::Published);
+}
