@@ -1,3 +1,7 @@
-//! The program: it hands its arguments to [`sextant::cli`] and exits as that says. Knows nothing else.
+//! The program: hands its arguments to [`sextant::cli`] and exits as that says. Must not know anything else.
+//!
+//! Invariant: the whole program is the library, so that tests can run it in their own process.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    sextant::cli::main()
+}

@@ -29,7 +29,7 @@ pub struct Global {
     #[arg(long, global = true, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Use this scope of the configuration file
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "root")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub scope: Option<String>,
     /// Read this configuration file [env: SEXTANT_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
@@ -68,11 +68,7 @@ pub enum Command {
     /// Build the index from nothing
     Index,
     /// Bring the index up to date, or build it when there is none
-    Sync {
-        /// Check every stored object, not only the parts in use
-        #[arg(long)]
-        verify: bool,
-    },
+    Sync,
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree
@@ -82,6 +78,9 @@ pub enum Command {
         /// Words, names or a whole question
         #[arg(required = true, value_name = "QUERY")]
         query: Vec<String>,
+        /// Print whole bodies
+        #[arg(long)]
+        source: bool,
         #[command(flatten)]
         question: Question,
     },
@@ -185,7 +184,11 @@ pub enum Bench {
     },
     /// Run one measurement in this process and print it; the benchmark calls itself so
     #[command(hide = true)]
-    Part { part: String },
+    Part {
+        part: String,
+        #[arg(long, default_value = "")]
+        query: String,
+    },
 }
 
 #[cfg(test)]

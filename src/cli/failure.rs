@@ -4,6 +4,11 @@
 
 use std::fmt::Write as _;
 
+use crate::config::ConfigError;
+use crate::engine::EngineError;
+use crate::query::{QueryError, RequestError};
+use crate::render::budget::BudgetTooSmall;
+
 /// The exit codes of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -72,6 +77,37 @@ impl Failure {
     /// Makes the failure of a request or command line that does not fit.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new("invalid_code_request", message)
+    }
+
+    pub fn of_config(error: &ConfigError) -> Self {
+        let code = match error {
+            ConfigError::Read { .. }
+            | ConfigError::Syntax { .. }
+            | ConfigError::Invalid { .. }
+            | ConfigError::RootAndScope { .. } => "invalid_code_request",
+            ConfigError::NoCacheDirectory => "code_storage_unavailable",
+            ConfigError::UnknownScope { .. } | ConfigError::ScopeNeeded { .. } => "code_repository_unconfigured",
+            ConfigError::Root { .. } | ConfigError::RootNotADirectory { .. } => "repository_unavailable",
+            ConfigError::RootBelowTop { .. } | ConfigError::RootTooBroad => "repository_root_required",
+            ConfigError::CacheInsideRepository => "code_cache_inside_repository",
+        };
+        Self::new(code, sentence(error))
+    }
+
+    pub fn of_engine(error: &EngineError) -> Self {
+        Self::new(error.code(), sentence(error))
+    }
+
+    pub fn of_query(error: &QueryError) -> Self {
+        Self::new(error.code(), sentence(error))
+    }
+
+    pub fn of_request(error: &RequestError) -> Self {
+        Self::new(error.code(), sentence(error))
+    }
+
+    pub fn of_budget(error: &BudgetTooSmall) -> Self {
+        Self::new(error.code(), sentence(error))
     }
 
     fn row(&self) -> &'static Row {

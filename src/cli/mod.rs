@@ -4,4 +4,210 @@
 //! the same code and exit everywhere.
 
 pub mod arguments;
+mod bench;
+mod commands;
 pub mod failure;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::config::{self, Config, Environment};
+use crate::engine::Engine;
+
+use arguments::{Arguments, Color, Command, Global};
+pub use failure::{Exit, Failure};
+
+/// What a command may touch of the process around it.
+pub struct World<'a> {
+    pub environment: Environment,
+    pub input: &'a mut dyn Read,
+    pub out: &'a mut dyn Write,
+    pub err: &'a mut dyn Write,
+    /// Whether the answer goes where colours are read, should the arguments leave that open.
+    pub color: bool,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finish {
+    pub exit: Exit,
+    /// The contract's code, when it failed.
+    pub code: Option<&'static str>,
+}
+
+/// Why a command has no more to say.
+#[derive(Debug)]
+pub enum Stop {
+    Failure(Failure),
+    /// Whoever read the output went away.
+    Closed,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::Failure(Failure::new("code_build_failed", format!("the answer cannot be written: {error}"))),
+        }
+    }
+}
+
+/// What lives on from one command to the next in the same process: the engine of the scope asked last.
+#[derive(Debug, Default)]
+pub struct Session {
+    kept: Option<Kept>,
+    recording: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    config: Config,
+    scope: config::Scope,
+    engine: Engine,
+}
+
+impl Session {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns a session that keeps a log of the queries its builds execute.
+    pub fn recording() -> Self {
+        Self { kept: None, recording: true }
+    }
+
+    /// Returns the queries executed since the last call, each as `query subject`.
+    pub fn executed(&mut self) -> Vec<String> {
+        self.kept.as_mut().map(|kept| kept.engine.take_log()).unwrap_or_default()
+    }
+
+    /// Runs one command line, the program's name first.
+    pub fn run(&mut self, line: &[OsString], world: &mut World<'_>) -> Finish {
+        let arguments = match Arguments::try_parse_from(line) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                // Nothing was parsed, so the words themselves must tell who reads the refusal.
+                let wants_json = line.iter().any(|word| word == "--json") || line.get(1).is_some_and(|word| word == "query");
+                return refuse_line(&error, wants_json, world);
+            }
+        };
+        if arguments.global.verbose > 0 {
+            start_tracing(arguments.global.verbose);
+        }
+        let strict = matches!(arguments.command, Command::Query { .. });
+        let wants_json = strict || arguments.global.json;
+        let ended = commands::run(self, &arguments, world).and_then(|exit| {
+            world.out.flush()?;
+            Ok(exit)
+        });
+        match ended {
+            Ok(exit) => Finish { exit, code: None },
+            Err(Stop::Closed) => Finish { exit: Exit::Answered, code: None },
+            Err(Stop::Failure(failure)) => {
+                let mut text = failure.text();
+                if wants_json {
+                    text = format!("{text}\n{}", failure.json());
+                }
+                // With standard error gone there is nobody left to tell.
+                let _ = writeln!(world.err, "{text}");
+                Finish { exit: failure.exit(strict), code: Some(failure.code) }
+            }
+        }
+    }
+
+    /// Returns the engine of the scope that the flags choose.
+    fn engine(&mut self, global: &Global, environment: &Environment) -> Result<&mut Engine, Failure> {
+        let config = Config::load(global.config.as_deref(), environment).map_err(|error| Failure::of_config(&error))?;
+        let selection = config::Selection { root: global.root.clone(), scope: global.scope.clone() };
+        let scope = config.scope(&selection, environment).map_err(|error| Failure::of_config(&error))?;
+        let same = self.kept.as_ref().is_some_and(|kept| kept.config == config && kept.scope == scope);
+        if !same {
+            let mut engine = Engine::open(&config, scope.clone()).map_err(|error| Failure::of_engine(&error))?;
+            engine.listen(self.recording);
+            self.kept = Some(Kept { config, scope, engine });
+        }
+        Ok(&mut self.kept.as_mut().expect("it was put there just now").engine)
+    }
+
+    /// Returns whether the scope of the engine stands in no configuration file.
+    fn is_implicit(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.scope.implicit)
+    }
+}
+
+impl Global {
+    fn colored(&self, world: &World<'_>) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => world.color,
+        }
+    }
+}
+
+/// Says what is wrong with a command line, or gives the help or version it asked for.
+fn refuse_line(error: &clap::Error, wants_json: bool, world: &mut World<'_>) -> Finish {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let rendered = error.render();
+    let text = if world.color { rendered.ansi().to_string() } else { rendered.to_string() };
+    // A reader that went away has seen enough.
+    if asked {
+        let _ = world.out.write_all(text.as_bytes()).and_then(|()| world.out.flush());
+        return Finish { exit: Exit::Answered, code: None };
+    }
+    let failure = Failure::usage("the command line does not fit");
+    let _ = world.err.write_all(text.as_bytes());
+    if wants_json {
+        let _ = writeln!(world.err, "{}", failure.json());
+    }
+    Finish { exit: Exit::Usage, code: Some(failure.code) }
+}
+
+/// Writes spans and events of this crate to standard error, with what each span took when it closes.
+fn start_tracing(verbose: u8) {
+    let level = if verbose == 1 { "sextant=debug" } else { "sextant=trace" };
+    // Only the first start in a process counts; a second one changes nothing.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(level)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(true)
+        .with_span_events(FmtSpan::CLOSE)
+        .try_init();
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let (stdin, stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let color = stdout.is_terminal() && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+    let environment = match Environment::of_process() {
+        Ok(environment) => environment,
+        Err(error) => {
+            let failure = Failure::of_config(&error);
+            let _ = writeln!(stderr, "{}", failure.text());
+            return ExitCode::from(failure.exit(true) as u8);
+        }
+    };
+    let mut out = io::BufWriter::new(stdout.lock());
+    // Standard error is not locked: the traces of other threads go there, too.
+    let mut world = World { environment, input: &mut stdin.lock(), out: &mut out, err: &mut stderr, color };
+    // A defect must not look like an answer, nor like one of the refusals.
+    let finish = catch_unwind(AssertUnwindSafe(|| Session::new().run(&line, &mut world)));
+    let exit = finish.map_or(Exit::Failed, |finish| finish.exit);
+    // What is buffered was flushed, or its reader is gone: writing it again as the buffer is dropped would be in vain.
+    std::mem::forget(out);
+    ExitCode::from(exit as u8)
+}

@@ -1,0 +1,68 @@
+//! The floors that the program is measured against: the least work that a check, and a parse of everything, can be.
+//!
+//! Must not use what it is compared with beyond the listing of the scope. Invariant: each loop touches exactly the files that the
+//! measured command does.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::workspace::{self, Policy, ScanLimits, WorkspaceError, Worktree};
+
+use super::usage::own_cpu;
+
+/// What a loop took and went through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Floor {
+    pub cpu: Duration,
+    pub wall: Duration,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// Lists the scope, reads and hashes every included file.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<Floor, WorkspaceError> {
+    let (start, cpu) = (Instant::now(), own_cpu());
+    let outcome = workspace::pass(worktree, policy, limits)?;
+    Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files: outcome.files, bytes: outcome.bytes })
+}
+
+/// Reads and parses the Python files of the scope, each tree dropped at once. The listing is not counted.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn parse(worktree: &Worktree, policy: &Policy) -> Result<Floor, io::Error> {
+    let listed = workspace::list(worktree, policy).map_err(io::Error::other)?;
+    let paths: Vec<_> = listed
+        .into_iter()
+        .filter(|(path, omitted)| omitted.is_none() && matches!(path.stem_and_suffix().1, Some("py" | "pyi")))
+        .map(|(path, _)| worktree.root().join(path.as_str()))
+        .collect();
+    let (start, cpu) = (Instant::now(), own_cpu());
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let bytes = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| parse_some(&paths, &next))).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err(io::Error::other("a parsing thread died"))))
+            .sum::<Result<u64, io::Error>>()
+    })?;
+    Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files: paths.len() as u64, bytes })
+}
+
+fn parse_some(paths: &[impl AsRef<Path>], next: &AtomicUsize) -> io::Result<u64> {
+    let mut parser = tree_sitter::Parser::new();
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).map_err(io::Error::other)?;
+    let mut bytes = 0;
+    while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let source = std::fs::read(path)?;
+        bytes += source.len() as u64;
+        std::hint::black_box(parser.parse(&source, None));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,439 @@
+//! The benchmark: what index, sync and query cost against the floors, as one Markdown table.
+//!
+//! Must not change the tree it is pointed at; edits are made in a copy. Invariant: every figure is the median of several runs of one
+//! benchmark, and every ratio is between figures of the same one.
+
+mod floor;
+mod usage;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::OnStale;
+use crate::engine::Admission;
+use crate::model::{PathPrefix, SymbolKind};
+use crate::query::request::{DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, Relation};
+use crate::query::{self, Operation, Request};
+use crate::render::text::grouped;
+use crate::render::{budget, json};
+use crate::workspace::ScanLimits;
+
+use super::arguments::{Bench, Global};
+use super::failure::{Exit, Failure};
+use super::{Session, Stop, World};
+
+use floor::Floor;
+use usage::{Usage, measure};
+
+/// How many questions of each kind the own work is measured with.
+const QUESTIONS: usize = 200;
+
+pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut World<'_>) -> Result<Exit, Stop> {
+    match subject {
+        Bench::Index { runs, symbol, query, edit } => {
+            let root = session.engine(global, &world.environment)?.scope().root().to_owned();
+            let plan = Plan { root, runs: *runs as usize, symbol, query, edit };
+            let table =
+                plan.run().map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
+            world.out.write_all(table.as_bytes())?;
+        }
+        Bench::Part { part, query } => {
+            let text = part_of(session, global, part, query, world)?;
+            writeln!(world.out, "{text}")?;
+        }
+    }
+    Ok(Exit::Answered)
+}
+
+/// What a part prints: the floor of a loop, or the own work of questions.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "snake_case")]
+enum Part {
+    Floor { cpu: f64, wall: f64, files: u64, bytes: u64 },
+    Work { callers: Vec<f64>, explore: Vec<f64> },
+}
+
+fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, world: &mut World<'_>) -> Result<String, Failure> {
+    let engine = session.engine(global, &world.environment)?;
+    let scope = engine.scope();
+    let failed = |error: &dyn std::error::Error| Failure::new("code_build_failed", super::failure::sentence(error));
+    let of = |floor: Floor| Part::Floor {
+        cpu: floor.cpu.as_secs_f64(),
+        wall: floor.wall.as_secs_f64(),
+        files: floor.files,
+        bytes: floor.bytes,
+    };
+    let part = match part {
+        "pass" => {
+            let limits = ScanLimits::from(scope.limits());
+            of(floor::pass(scope.worktree(), scope.policy(), limits).map_err(|error| failed(&error))?)
+        }
+        "parse" => of(floor::parse(scope.worktree(), scope.policy()).map_err(|error| failed(&error))?),
+        "work" => {
+            let admission = Admission { on_stale: OnStale::Refuse, expected_fingerprint: None, limit: Duration::from_secs(600) };
+            let answer = engine.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
+            let (callers, explore) = answer.value?;
+            Part::Work { callers, explore }
+        }
+        _ => return Err(Failure::usage("the parts are pass, parse and work")),
+    };
+    Ok(serde_json::to_string(&part).expect("plain values have JSON"))
+}
+
+/// Times many questions on one generation, checks excluded: callers of definitions spread over the repository, and explorations of
+/// words that stand in it. Returns the seconds of each.
+fn work(snapshot: &crate::engine::Snapshot, query: &str) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+    let mut callables = Vec::new();
+    let store_failed = |error| Failure::of_query(&query::QueryError::Store(error));
+    snapshot
+        .generation()
+        .each_node(&mut |node| {
+            if matches!(node.kind, SymbolKind::Function | SymbolKind::Method | SymbolKind::Class) {
+                callables.push((node.symbol.hex(), node.name.clone(), node.docstring.clone()));
+            }
+            Ok(())
+        })
+        .map_err(store_failed)?;
+    let step = (callables.len() / QUESTIONS).max(1);
+    let chosen: Vec<_> = callables.iter().step_by(step).take(QUESTIONS).collect();
+    let prefix = PathPrefix::default;
+    let limit = DEFAULT_LIMIT;
+    let time = |operation: Operation| {
+        let start = Instant::now();
+        let response = query::run(snapshot, &Request::new(operation)).map_err(|error| Failure::of_query(&error))?;
+        let response = budget::fit(response, DEFAULT_BYTES).map_err(|error| Failure::of_budget(&error))?;
+        std::hint::black_box(json::encode(&response));
+        Ok::<f64, Failure>(start.elapsed().as_secs_f64())
+    };
+    let mut callers = Vec::new();
+    for (id, _, _) in &chosen {
+        callers.push(time(Operation::Callers(Relation {
+            symbol_id: id.clone(),
+            depth: DEFAULT_DEPTH,
+            prefix: prefix(),
+            limit,
+        }))?);
+    }
+    let mut explore = vec![time(Operation::Explore { query: query.to_owned(), prefix: prefix(), limit })?];
+    for (_, name, docstring) in &chosen {
+        // A question as people ask it: a name, and words of what it is for.
+        let words: Vec<&str> = docstring.as_deref().unwrap_or_default().split_whitespace().take(5).collect();
+        let query = format!("{name} {}", words.join(" "));
+        explore.push(time(Operation::Explore { query, prefix: prefix(), limit })?);
+    }
+    Ok((callers, explore))
+}
+
+/// One benchmark of one tree.
+struct Plan<'a> {
+    root: PathBuf,
+    runs: usize,
+    symbol: &'a str,
+    query: &'a str,
+    edit: &'a str,
+}
+
+/// A folder of this benchmark that goes with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("sextant-bench-{}", std::process::id()));
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The median of some runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Median {
+    cpu: f64,
+    wall: f64,
+    peak: u64,
+}
+
+impl Median {
+    fn of(runs: &[Usage]) -> Self {
+        let middle = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(0.0)
+        };
+        Self {
+            cpu: middle(runs.iter().map(|run| run.cpu.as_secs_f64()).collect()),
+            wall: middle(runs.iter().map(|run| run.wall.as_secs_f64()).collect()),
+            peak: runs.iter().map(|run| run.peak_bytes).max().unwrap_or(0),
+        }
+    }
+
+    fn of_parts(parts: &[Part]) -> Self {
+        let usage = |part: &Part| match part {
+            Part::Floor { cpu, wall, .. } => {
+                Usage { cpu: Duration::from_secs_f64(*cpu), wall: Duration::from_secs_f64(*wall), ..Usage::default() }
+            }
+            Part::Work { .. } => Usage::default(),
+        };
+        Self::of(&parts.iter().map(usage).collect::<Vec<_>>())
+    }
+}
+
+impl Plan<'_> {
+    fn run(&self) -> io::Result<String> {
+        let scratch = Scratch::new()?;
+        let cache = scratch.0.join("cache");
+        let parse = self.parts("parse", &self.root, &cache)?;
+        let pass = self.parts("pass", &self.root, &cache)?;
+
+        let mut index = Vec::new();
+        let mut resolve = Vec::new();
+        for _ in 0..self.runs {
+            remove(&cache)?;
+            let run = measure(&mut self.sextant(&self.root, &cache, &["index", "--json"])?)?;
+            resolve.push(stage(&run.out, "resolve"));
+            index.push(run);
+        }
+        resolve.sort_by(f64::total_cmp);
+        let cache_bytes = size_of(&cache)?;
+        let unchanged = self.runs_of(&self.root, &cache, &["sync", "--quiet"])?;
+        let explore = self.query_runs(&cache)?;
+        let callers = self.runs_of(&self.root, &cache, &["callers", self.symbol, "--quiet"]).ok();
+        let work = self.parts("work", &self.root, &cache)?;
+        let edited = self.edit_runs(&scratch.0)?;
+
+        let (parse_cpu, pass_cpu) = (Median::of_parts(&parse), Median::of_parts(&pass));
+        let index = Median::of(&index);
+        let rows = Rows {
+            parse: parse_cpu,
+            pass: pass_cpu,
+            index,
+            resolve: resolve.get(resolve.len() / 2).copied().unwrap_or(0.0),
+            cache_bytes,
+            unchanged: Median::of(&unchanged),
+            explore: Median::of(&explore),
+            callers: callers.map(|runs| Median::of(&runs)),
+            edited: Median::of(&edited),
+            floor: totals(&parse, &pass),
+            work: percentiles(&work),
+        };
+        Ok(rows.table(self.runs))
+    }
+
+    /// Returns this program, to run on a tree with a cache of the benchmark's own.
+    fn sextant(&self, root: &Path, cache: &Path, arguments: &[&str]) -> io::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.env("XDG_CACHE_HOME", cache).env_remove("SEXTANT_CONFIG").arg("--root").arg(root).args(arguments);
+        Ok(command)
+    }
+
+    fn runs_of(&self, root: &Path, cache: &Path, arguments: &[&str]) -> io::Result<Vec<Usage>> {
+        // One run to warm up what the system caches.
+        measure(&mut self.sextant(root, cache, arguments)?)?;
+        (0..self.runs).map(|_| measure(&mut self.sextant(root, cache, arguments)?)).collect()
+    }
+
+    fn query_runs(&self, cache: &Path) -> io::Result<Vec<Usage>> {
+        let request = cache.join("request.json");
+        let body = serde_json::json!({"operation": {"kind": "explore", "query": self.query}});
+        fs::write(&request, body.to_string())?;
+        self.runs_of(&self.root, cache, &["query", "--request-file", &request.to_string_lossy()])
+    }
+
+    fn parts(&self, part: &str, root: &Path, cache: &Path) -> io::Result<Vec<Part>> {
+        let runs = self.runs_of(root, cache, &["bench", "part", part, "--query", self.query])?;
+        runs.iter().map(|run| serde_json::from_str(&run.out).map_err(io::Error::other)).collect()
+    }
+
+    /// Syncs a copy of the tree after one edit of a body, each time another.
+    fn edit_runs(&self, scratch: &Path) -> io::Result<Vec<Usage>> {
+        let (copy, cache) = (scratch.join("copy"), scratch.join("copy-cache"));
+        copy_tree(&self.root, &copy)?;
+        measure(&mut self.sextant(&copy, &cache, &["index", "--quiet"])?)?;
+        let file = copy.join(self.edit);
+        let original = fs::read_to_string(&file)?;
+        let mut runs = Vec::new();
+        for run in 0..self.runs {
+            fs::write(&file, with_body_edit(&original, run).ok_or_else(|| io::Error::other("the file to edit has no body"))?)?;
+            let usage = measure(&mut self.sextant(&copy, &cache, &["sync", "--json"])?)?;
+            if !usage.out.contains(r#""extracted_files":1,"#) {
+                return Err(io::Error::other(format!("the edit was not one file's: {}", usage.out)));
+            }
+            runs.push(usage);
+        }
+        Ok(runs)
+    }
+}
+
+/// Puts a statement before the first `return` of a method's body.
+fn with_body_edit(source: &str, run: usize) -> Option<String> {
+    let at = source.find("\n        return ")? + 1;
+    Some(format!("{}        edited = {run}\n{}", &source[..at], &source[at..]))
+}
+
+fn stage(report: &str, name: &str) -> f64 {
+    let value: serde_json::Value = serde_json::from_str(report).unwrap_or_default();
+    let stages = value["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    stages.iter().find(|stage| stage["name"] == name).and_then(|stage| stage["seconds"].as_f64()).unwrap_or(f64::NAN)
+}
+
+fn totals(parse: &[Part], pass: &[Part]) -> [(u64, u64); 2] {
+    [parse, pass].map(|parts| match parts.first() {
+        Some(Part::Floor { files, bytes, .. }) => (*files, *bytes),
+        _ => (0, 0),
+    })
+}
+
+/// Returns the 95th percentiles of callers and explore, in seconds, over all runs.
+fn percentiles(parts: &[Part]) -> [f64; 2] {
+    let mut both = [Vec::new(), Vec::new()];
+    for part in parts {
+        if let Part::Work { callers, explore } = part {
+            both[0].extend_from_slice(callers);
+            both[1].extend_from_slice(explore);
+        }
+    }
+    both.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() * 95 / 100).copied().unwrap_or(0.0)
+    })
+}
+
+fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn size_of(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { size_of(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
+}
+
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// All that the table shows.
+struct Rows {
+    parse: Median,
+    pass: Median,
+    index: Median,
+    resolve: f64,
+    cache_bytes: u64,
+    unchanged: Median,
+    explore: Median,
+    callers: Option<Median>,
+    edited: Median,
+    /// Files and bytes of the parse and of the pass.
+    floor: [(u64, u64); 2],
+    work: [f64; 2],
+}
+
+impl Rows {
+    fn table(&self, runs: usize) -> String {
+        let [(parsed, parsed_bytes), (passed, passed_bytes)] = self.floor;
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        let mut text = format!(
+            "{} files, {:.1} MB included; {} Python files, {:.1} MB; {} threads; medians of {runs} runs\n\n",
+            grouped(passed),
+            megabytes(passed_bytes),
+            grouped(parsed),
+            megabytes(parsed_bytes),
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        );
+        text.push_str(
+            "| measured | CPU | wall | peak | ratio (CPU) | ratio (wall) | to reach |\n|---|---|---|---|---|---|---|\n",
+        );
+        let mut row = |name: &str, of: Median, base: Option<Median>, reach: &str| {
+            let peak = if of.peak > 0 { format!("{} MiB", of.peak >> 20) } else { String::new() };
+            let ratio = |of: f64, base: f64| format!("{:.2} ×", of / base);
+            let ratios = base.map_or_else(<[String; 2]>::default, |base| [ratio(of.cpu, base.cpu), ratio(of.wall, base.wall)]);
+            text.push_str(&format!(
+                "| {name} | {} | {} | {peak} | {} | {} | {reach} |\n",
+                seconds(of.cpu),
+                seconds(of.wall),
+                ratios[0],
+                ratios[1]
+            ));
+        };
+        row("parse alone", self.parse, None, "");
+        row("a pass", self.pass, None, "");
+        row("cold `index`, against parse alone", self.index, Some(self.parse), "≤ 2.2 ×, ≤ 300 MiB");
+        row("`sync`, nothing changed, against a pass", self.unchanged, Some(self.pass), "≤ 2.8 ×");
+        row("`sync` after one body edit, against a cold index", self.edited, Some(self.index), "≤ 0.7 ×");
+        row("`query` explore, against a pass", self.explore, Some(self.pass), "≤ 3.5 ×");
+        if let Some(callers) = self.callers {
+            row("`callers`, against a pass", callers, Some(self.pass), "");
+        }
+        text.push_str(&format!(
+            "| resolution of all references, against parse alone (wall) | | {} | | | {:.2} × | ≤ 0.4 × |\n",
+            seconds(self.resolve),
+            self.resolve / self.parse.wall
+        ));
+        text.push_str(&format!(
+            "| cache on disk, against the included bytes | {:.1} MB | | | {:.2} × | | ≤ 3 × |\n",
+            megabytes(self.cache_bytes),
+            self.cache_bytes as f64 / passed_bytes as f64
+        ));
+        for (name, seconds_of, reach) in [("callers", self.work[0], "≤ 5 ms"), ("explore", self.work[1], "≤ 25 ms")] {
+            text.push_str(&format!(
+                "| own work of `{name}`, p95 of {QUESTIONS} questions | | {} | | | | {reach} |\n",
+                seconds(seconds_of)
+            ));
+        }
+        text
+    }
+}
+
+fn seconds(value: f64) -> String {
+    if value < 1.0 { format!("{:.1} ms", value * 1e3) } else { format!("{value:.2} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_edit_changes_a_body() {
+        let source = "class A:\n    def f(self):\n        return 1\n";
+        assert_eq!(
+            with_body_edit(source, 7).as_deref(),
+            Some("class A:\n    def f(self):\n        edited = 7\n        return 1\n")
+        );
+        assert_eq!(with_body_edit("x = 1\n", 0), None);
+    }
+
+    #[test]
+    fn stages_are_found_by_name() {
+        assert_eq!(stage(r#"{"stages":[{"name":"scan","seconds":1.0},{"name":"resolve","seconds":0.5}]}"#, "resolve"), 0.5);
+        assert!(stage("{}", "resolve").is_nan());
+    }
+}

@@ -1,0 +1,127 @@
+//! `index` and `sync`: build, and say with counts what was done.
+//!
+//! Must not know how a build works. Invariant: the JSON object has the same fields whatever happened.
+
+use serde::Serialize;
+
+use crate::cli::arguments::Global;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::{Session, Stop, World};
+use crate::engine::{BuildOutcome, BuildStatus};
+
+use crate::render::text::{counted, grouped};
+
+/// Which build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Index,
+    Sync,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    status: &'static str,
+    fingerprint: String,
+    /// Whether a new generation was published.
+    published: bool,
+    extracted_files: u64,
+    reused_files: u64,
+    removed_files: u64,
+    resolved_files: u64,
+    elapsed_seconds: f64,
+    files: u64,
+    definitions: u64,
+    edges: u64,
+    diagnostics: u64,
+    partial_files: u64,
+    failed_files: u64,
+    peak_memory_bytes: Option<u64>,
+    stages: Vec<StageReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct StageReport<'a> {
+    name: &'a str,
+    seconds: f64,
+}
+
+pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World<'_>) -> Result<Exit, Stop> {
+    let engine = session.engine(global, &world.environment)?;
+    let outcome = match kind {
+        Kind::Index => engine.index(),
+        Kind::Sync => engine.sync(),
+    }
+    .map_err(|error| Failure::of_engine(&error))?;
+    if global.json {
+        let line = serde_json::to_string(&report(&outcome)).expect("plain values have JSON");
+        writeln!(world.out, "{line}")?;
+    } else if !global.quiet {
+        write!(world.out, "{}", text(&outcome))?;
+    }
+    Ok(Exit::Answered)
+}
+
+fn report(outcome: &BuildOutcome) -> Report<'_> {
+    let counts = outcome.counts;
+    Report {
+        status: "ready",
+        fingerprint: outcome.fingerprint.hex(),
+        published: outcome.status == BuildStatus::Published,
+        extracted_files: outcome.extracted_files,
+        reused_files: outcome.reused_files,
+        removed_files: outcome.removed_files,
+        resolved_files: outcome.resolved_files,
+        elapsed_seconds: outcome.elapsed_seconds,
+        files: counts.files,
+        definitions: counts.definitions,
+        edges: counts.edges,
+        diagnostics: counts.diagnostics,
+        partial_files: counts.partial_files,
+        failed_files: counts.failed_files,
+        peak_memory_bytes: outcome.peak_memory_bytes,
+        stages: outcome
+            .stages
+            .iter()
+            .map(|stage| StageReport { name: stage.name, seconds: stage.elapsed.as_secs_f64() })
+            .collect(),
+    }
+}
+
+/// Returns what a build did, in one line.
+pub fn counts(outcome: &BuildOutcome) -> String {
+    if outcome.status == BuildStatus::Unchanged {
+        return "nothing changed".to_owned();
+    }
+    format!(
+        "{} extracted, {} reused, {} removed, {} resolved",
+        grouped(outcome.extracted_files),
+        grouped(outcome.reused_files),
+        grouped(outcome.removed_files),
+        grouped(outcome.resolved_files),
+    )
+}
+
+fn text(outcome: &BuildOutcome) -> String {
+    let of = outcome.counts;
+    let mut text = format!(
+        "{}, {}, {}, {}\n{}",
+        counted(of.files, "file"),
+        counted(of.definitions, "definition"),
+        counted(of.edges, "edge"),
+        counted(of.diagnostics, "unresolved reference"),
+        counts(outcome),
+    );
+    if of.partial_files > 0 {
+        text.push_str(&format!(" · {} with syntax errors", counted(of.partial_files, "file")));
+    }
+    if of.failed_files > 0 {
+        text.push_str(&format!(" · {} could not be parsed", counted(of.failed_files, "file")));
+    }
+    text.push_str(&format!("\nready · {:.2} s", outcome.elapsed_seconds));
+    if let Some(peak) = outcome.peak_memory_bytes {
+        text.push_str(&format!(" · {} MiB at most", grouped(peak >> 20)));
+    }
+    text.push_str(&format!(" · index {}…\n", &outcome.fingerprint.hex()[..12]));
+    text
+}
