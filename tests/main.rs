@@ -1,3 +1,8 @@
 //! The tests of behaviour, one binary: each module is one area and drives the built program or reads the sources.
 
+mod bad_input;
+mod commands;
+mod kills;
 mod layering;
+mod program;
+mod sandbox;
