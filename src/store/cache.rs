@@ -112,7 +112,15 @@ impl Cache {
     }
 
     pub(super) fn pointer(&self) -> Result<Option<Pointer>> {
-        Pointer::read(&self.places.pointer()).inspect_err(|error| self.mark_damage(error))
+        match Pointer::read(&self.places.pointer()) {
+            // Something else stands in the place of the directory itself, which a build replaces.
+            Err(StoreError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotADirectory && fs::symlink_metadata(&self.places.directory).is_ok() =>
+            {
+                Err(damaged("directory"))
+            }
+            outcome => outcome.inspect_err(|error| self.mark_damage(error)),
+        }
     }
 
     fn pin_named(&self, choose: impl Fn(&Pointer) -> Option<Named>) -> Result<Generation> {

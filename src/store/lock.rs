@@ -84,10 +84,12 @@ pub(super) enum Lease {
 
 /// Takes a lease on a file that the builder made; nothing is written, so that it works in a read-only cache.
 pub(super) fn lease(path: &Path) -> io::Result<Lease> {
-    let file = match files::open(path)? {
-        Found::File(file, _) => file,
-        Found::Nothing => return Ok(Lease::Gone),
-        Found::Foreign => return Ok(Lease::Foreign),
+    let file = match files::open(path) {
+        Ok(Found::File(file, _)) => file,
+        Ok(Found::Nothing) => return Ok(Lease::Gone),
+        Ok(Found::Foreign) => return Ok(Lease::Foreign),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Lease::Foreign),
+        Err(error) => return Err(error),
     };
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(Lease::Held(file)),

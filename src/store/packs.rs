@@ -187,9 +187,11 @@ pub(super) fn read_payload(file: &File, offset: u64, length: u64, digest: &Conte
 
 /// Opens a pack for reading payloads at known places.
 pub(super) fn open_pack(directory: &Path, id: u64) -> Result<File> {
-    match files::open(&directory.join(file_name(id))).map_err(io("open a pack"))? {
-        Found::File(file, _) => Ok(file),
-        Found::Nothing | Found::Foreign => Err(damaged(format!("pack {id:016x}"))),
+    match files::open(&directory.join(file_name(id))) {
+        Ok(Found::File(file, _)) => Ok(file),
+        Ok(Found::Nothing | Found::Foreign) => Err(damaged(format!("pack {id:016x}"))),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(damaged("packs")),
+        Err(error) => Err(io("open a pack")(error)),
     }
 }
 

@@ -172,3 +172,11 @@ fn random_id() -> Result<GenerationId> {
     getrandom::fill(&mut bytes).map_err(|error| io("find a name for a generation")(std::io::Error::other(error)))?;
     Ok(GenerationId(bytes))
 }
+
+#[cfg(test)]
+impl Staged<'_> {
+    /// Makes the generation one of another branch.
+    pub(super) fn rename_head(&mut self, number: u8) {
+        self.named.head = crate::model::ContentHash([number; 32]);
+    }
+}

@@ -496,19 +496,25 @@ impl Generation {
         if quoted.is_empty() || (!any && quoted.len() < words.len()) {
             return Ok(Vec::new());
         }
+        let Some((first, last)) = self.range(prefix)? else { return Ok(Vec::new()) };
         let question = quoted.join(if any { " OR " } else { " AND " });
+        // Only the ids of the best are fetched with their rows: sorting whole rows would read every docstring that matches.
+        let sql = "SELECT rowid, bm25(code_search_fts, 10.0, 3.0, 2.0, 1.0, 3.0) AS score FROM code_search_fts
+             WHERE code_search_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY score, rowid LIMIT ?4";
+        let values = [Value::Text(question), Value::Integer(first), Value::Integer(last), number(limit)];
+        let best = self.rows("search", sql, values, |row| Ok((NodeId(row.get(0)?), row.get(1)?)))?;
+        best.into_iter().map(|(id, score)| Ok(SearchHit { node: self.node(id)?, score })).collect()
+    }
+
+    /// Returns the first and last node below a prefix. Nodes follow their paths, so those of a directory stand together.
+    fn range(&self, prefix: &PathPrefix) -> Result<Option<(i64, i64)>> {
+        if prefix.as_str().is_empty() {
+            return Ok(Some((0, i64::MAX)));
+        }
         let within = Within::new(prefix);
-        let sql = format!(
-            "SELECT {NODE}, s.score FROM
-               (SELECT rowid AS id, bm25(code_search_fts, 10.0, 3.0, 2.0, 1.0, 3.0) AS score
-                FROM code_search_fts WHERE code_search_fts MATCH ?1) s
-             CROSS JOIN code_nodes n ON n.id = s.id JOIN files f ON f.id = n.file
-             WHERE 1 {} ORDER BY s.score, n.id LIMIT ?2",
-            within.condition(3)
-        );
-        self.rows("search", &sql, [Value::Text(question), number(limit)].into_iter().chain(within.values()), |row| {
-            Ok(SearchHit { node: node_row(row)?, score: row.get(19)? })
-        })
+        let sql = format!("SELECT min(f.node), max(f.node + f.nodes - 1) FROM files f WHERE 1 {}", within.condition(1));
+        let found = self.rows("find a directory", &sql, within.values(), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(found.into_iter().find_map(|(first, last): (Option<i64>, Option<i64>)| first.zip(last)))
     }
 
     /// Returns how many references of this name have no edge at all that is `resolved_static`.
@@ -529,7 +535,18 @@ impl Generation {
     }
 
     /// Returns the captured bytes of a file, checked against their digest.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Damaged`] when they are not what was captured; the next build is told so where that is possible.
     pub fn source(&self, path: &str) -> Result<Option<Arc<[u8]>>> {
+        self.read_source(path).inspect_err(|error| {
+            if matches!(error, super::StoreError::Damaged { .. }) {
+                let _ = super::files::create(&self.packs.with_file_name("damaged"));
+            }
+        })
+    }
+
+    fn read_source(&self, path: &str) -> Result<Option<Arc<[u8]>>> {
         let sql = "SELECT hash, pack, offset, size FROM files WHERE path = ?1 AND omitted IS NULL";
         let found = self.rows("read a source", sql, [text(path)], |row| Ok((hash(row, 0)?, object(row, 1)?)))?;
         let Some((hash, object)) = found.into_iter().next() else { return Ok(None) };
