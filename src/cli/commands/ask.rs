@@ -57,8 +57,12 @@ pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mu
         expected_fingerprint: None,
         limit: engine.scope().limits().query(),
     };
+    // People read as much as there is; only who asked for a limit in bytes has one.
+    let room = asked.bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
     let answer = engine
-        .ask(admission, |snapshot| find(snapshot, &asked).map(|found| (found, snapshot.generation().identity().fingerprint)))
+        .ask(admission, |snapshot| {
+            find(snapshot, &asked, room).map(|found| (found, snapshot.generation().identity().fingerprint))
+        })
         .map_err(|error| Failure::of_engine(&error))?;
     let options = text::Options { color: global.colored(world), source: asked.source };
     let Answer { value, checked, synced, .. } = answer;
@@ -156,7 +160,7 @@ fn place_to_read(place: &str) -> Result<Subject, Failure> {
 }
 
 /// Answers in one generation.
-fn find(snapshot: &Snapshot, asked: &Asked) -> Result<Found, Failure> {
+fn find(snapshot: &Snapshot, asked: &Asked, room: usize) -> Result<Found, Failure> {
     let Bounds { prefix, limit, depth, .. } = &asked.bounds;
     let (prefix, limit, depth) = (prefix.clone(), *limit, *depth);
     let operation = match &asked.subject {
@@ -186,7 +190,7 @@ fn find(snapshot: &Snapshot, asked: &Asked) -> Result<Found, Failure> {
                 Selection::None { near } => return Ok(Found::None { typed: typed.clone(), near }),
                 Selection::Several { choices, total } => {
                     let query = typed.clone();
-                    let as_symbols = answer(snapshot, Operation::Symbols { query, prefix: PathPrefix::default(), limit })?;
+                    let as_symbols = answer(snapshot, Operation::Symbols { query, prefix: PathPrefix::default(), limit }, room)?;
                     return Ok(Found::Several { typed: typed.clone(), choices, total, as_symbols });
                 }
             };
@@ -197,11 +201,12 @@ fn find(snapshot: &Snapshot, asked: &Asked) -> Result<Found, Failure> {
             }
         }
     };
-    Ok(Found::Response(answer(snapshot, operation)?))
+    Ok(Found::Response(answer(snapshot, operation, room)?))
 }
 
-fn answer(snapshot: &Snapshot, operation: Operation) -> Result<Box<Response>, Failure> {
-    let response = query::run(snapshot, &Request::new(operation)).map_err(|error| Failure::of_query(&error))?;
+fn answer(snapshot: &Snapshot, operation: Operation, room: usize) -> Result<Box<Response>, Failure> {
+    let request = Request { max_bytes: room, ..Request::new(operation) };
+    let response = query::run(snapshot, &request).map_err(|error| Failure::of_query(&error))?;
     Ok(Box::new(response))
 }
 
