@@ -15,15 +15,20 @@ use super::words;
 /// Most hits of one text search that are ranked.
 const MAX_HITS: usize = 300;
 
+/// Returns whether a node belongs to tests: by its language's names of files, or by a folder or module of that name.
+fn is_of_tests(node: &NodeRow) -> bool {
+    node.test || node.path.split('/').any(|part| part == "tests" || part.starts_with("tests."))
+}
+
 /// Returns whether a node is ranked last.
 pub fn is_demoted(node: &NodeRow) -> bool {
-    node.test || node.generated || node.minified || node.deprioritized
+    is_of_tests(node) || node.generated || node.minified || node.deprioritized
 }
 
 /// Returns whether a node is ranked last in the answer to `words`: who asks for tests wants tests.
 fn is_demoted_for(node: &NodeRow, words: &[String]) -> bool {
     let wants_tests = words.iter().any(|word| words::is_same_word(word, "test"));
-    (node.test && !wants_tests) || node.generated || node.minified || node.deprioritized
+    (is_of_tests(node) && !wants_tests) || node.generated || node.minified || node.deprioritized
 }
 
 /// How a node matches the query of `symbols`; the smaller the better.
