@@ -182,9 +182,12 @@ impl Build<'_> {
             slow: Mutex::default(),
             failure: OnceLock::new(),
         };
-        let capture = debug_span!("extract").in_scope(|| {
+        let span = debug_span!("extract", files = tracing::field::Empty, contents = tracing::field::Empty);
+        let capture = span.in_scope(|| {
             let capture = self.scope.capture(self.deadline, &|path, hash, bytes| intake.take(path, hash, bytes))?;
             intake.retry_slow();
+            span.record("files", capture.included().0);
+            span.record("contents", intake.extracted.len() as u64);
             Ok::<_, EngineError>(capture)
         })?;
         let Intake { stored: new_stored, extracted, failure, .. } = intake;
@@ -231,7 +234,9 @@ impl Build<'_> {
         let (content, mut outcome) = self.content(&capture, &contents, state, resolved)?;
         outcome.removed_files = removed(&paths, &capture);
         self.clock.lap("assemble");
-        let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack)).map_err(EngineError::Write)?;
+        let staged = debug_span!("store", edges = outcome.counts.edges, diagnostics = outcome.counts.diagnostics)
+            .in_scope(|| self.lock.stage(&content, pack))
+            .map_err(EngineError::Write)?;
         drop(content);
         self.clock.lap("store");
         self.in_time()?;
@@ -241,7 +246,7 @@ impl Build<'_> {
         if self.scope.state(&after) != state {
             return Ok(Attempt::Moved);
         }
-        debug_span!("publish").in_scope(|| staged.publish()).map_err(EngineError::Write)?;
+        debug_span!("publish", peak_memory_bytes = peak_memory()).in_scope(|| staged.publish()).map_err(EngineError::Write)?;
         self.clock.lap("publish");
         Ok(Attempt::Done(BuildOutcome {
             elapsed_seconds: begun.elapsed().as_secs_f64(),

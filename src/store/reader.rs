@@ -20,7 +20,7 @@ use crate::model::{
 use super::content::{Identity, ObjectRef};
 use super::error::{Result, damaged, sqlite};
 use super::packs;
-use super::writer::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, symbol_key};
+use super::writer::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, TARGETS_NAME, symbol_key};
 
 /// Row id of a node inside one generation; means nothing outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -247,7 +247,7 @@ const NODE: &str = "n.id, n.symbol, n.kind, n.name, n.qualified, n.parent, n.sta
     n.end_byte, n.signature, n.docstring, f.path, f.language, f.module, f.hash, f.parse_status, f.flags";
 const NODES: &str = "FROM code_nodes n JOIN files f ON f.id = n.file";
 const FILE: &str = "path, node, language, module, mode, hash, size, lines, parse_status, omitted, failure";
-const EDGE: &str = "e.source, e.target, e.kind, e.resolution, e.rule, f.path, e.line, e.col, e.name";
+const EDGE: &str = "e.source, e.target, e.kind, e.resolution, e.rule, f.path, e.line, e.col, e.name, t.name";
 
 impl Generation {
     /// Opens the database in `directory`, which was checked against its seal.
@@ -445,11 +445,19 @@ impl Generation {
 
     fn edges(&self, action: &'static str, condition: &str, values: impl IntoIterator<Item = Value>) -> Result<Vec<EdgeRow>> {
         let sql = format!(
-            "SELECT {EDGE} FROM code_edges e JOIN code_nodes n ON n.id = e.source JOIN files f ON f.id = n.file WHERE {condition}"
+            "SELECT {EDGE} FROM code_edges e JOIN code_nodes n ON n.id = e.source JOIN files f ON f.id = n.file
+             LEFT JOIN code_nodes t ON t.id = e.target WHERE {condition}"
         );
-        let rows = self.rows(action, &sql, values, |row| Ok((edge_row(row)?, row.get(4)?, row.get(8)?)))?;
+        let rows = self.rows(action, &sql, values, |row| {
+            let name: i64 = row.get(8)?;
+            let targets: Option<Arc<str>> = if name == TARGETS_NAME { row.get(9)? } else { None };
+            Ok((edge_row(row)?, row.get(4)?, name, targets))
+        })?;
         rows.into_iter()
-            .map(|(edge, rule, name)| Ok(EdgeRow { rule: self.name(rule)?, name: self.name(name)?, ..edge }))
+            .map(|(edge, rule, name, targets)| {
+                let name = targets.map_or_else(|| self.name(name), Ok)?;
+                Ok(EdgeRow { rule: self.name(rule)?, name, ..edge })
+            })
             .collect()
     }
 

@@ -43,7 +43,7 @@ CREATE TABLE code_nodes (
     docstring TEXT
 );
 
--- One row an edge, at the place of its name token.
+-- One row an edge, at the place of its name token; `name` is 0 where the token is the target's own name.
 CREATE TABLE code_edges (
     source INTEGER NOT NULL,
     line INTEGER NOT NULL,

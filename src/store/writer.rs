@@ -23,6 +23,9 @@ pub(super) const FLAG_GENERATED: i64 = 2;
 pub(super) const FLAG_MINIFIED: i64 = 4;
 pub(super) const FLAG_DEPRIORITIZED: i64 = 8;
 
+/// In place of a name's id: the reference is written as its target is named. True of nearly all edges, and takes no space.
+pub(super) const TARGETS_NAME: i64 = 0;
+
 /// Returns the leading bytes of a symbol id as an integer that sorts as they do.
 pub(super) fn symbol_key(leading: [u8; 8]) -> i64 {
     (u64::from_be_bytes(leading) ^ (1 << 63)).cast_signed()
@@ -38,6 +41,10 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
         )
         .map_err(sqlite("create"))?;
     connection.execute_batch(include_str!("schema.sql")).map_err(sqlite("create the tables"))?;
+    // One run of the search index in memory, written once: runs that are merged later cost time and leave holes in the file.
+    connection
+        .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', 134217728);")
+        .map_err(sqlite("create the search index"))?;
     let mut load = Load::new(&connection, content, moved)?;
     load.rows()?;
     connection.execute_batch(include_str!("indexes.sql")).map_err(sqlite("make the indexes"))?;
@@ -332,7 +339,7 @@ impl<'a> Load<'a> {
                     target,
                     Resolution::ResolvedStatic as i64,
                     contains,
-                    self.names.id(&definition.name),
+                    TARGETS_NAME,
                 ]);
             }
             let Some(edges) = file.edges.as_deref() else {
@@ -345,6 +352,8 @@ impl<'a> Load<'a> {
                     resolved = Some((edge.place.start, edge.kind));
                     self.coverage.resolved_references += 1;
                 }
+                let of_target = edge.target.definition.as_ref().and_then(|key| key.qualified.rsplit('.').next());
+                let name = if of_target == Some(edge.name.as_ref()) { TARGETS_NAME } else { self.names.id(&edge.name) };
                 rows.push([
                     source_node(file, nodes, edge.source)?,
                     edge.place.line.into(),
@@ -353,7 +362,7 @@ impl<'a> Load<'a> {
                     target_node(&self.nodes, file, &edge.target)?,
                     edge.resolution as i64,
                     self.names.id(edge.rule),
-                    self.names.id(&edge.name),
+                    name,
                 ]);
             }
             self.totals.edges += insert_sorted(&mut insert, &mut rows)?;
