@@ -190,6 +190,8 @@ pub(super) struct Walk<'s> {
     container: Option<u32>,
     function: u32,
     in_annotation: bool,
+    /// Whether the target being walked is that of an `except`.
+    in_handler: bool,
     /// The last name token of the expression just walked.
     last_name: u32,
     /// The test `isinstance(name, type)` just walked: the name and the type.
@@ -281,6 +283,7 @@ impl<'s> Walk<'s> {
             container: None,
             function: NONE,
             in_annotation: false,
+            in_handler: false,
             last_name: NONE,
             instance_test: None,
             known,
@@ -309,6 +312,7 @@ impl<'s> Walk<'s> {
             parent: NONE,
             depth: 0,
             statement: NONE,
+            choice: NONE,
             repeats: false,
             terminates: false,
             certain: false,
@@ -400,7 +404,7 @@ impl<'s> Walk<'s> {
     fn new_arm(&mut self, parent: u32, statement: u32) -> u32 {
         let depth = if parent == NONE { 0 } else { self.raw.arms[parent as usize].depth + 1 };
         let type_checking = parent != NONE && self.raw.arms[parent as usize].type_checking;
-        self.raw.arms.push(Arm { parent, depth, statement, repeats: false, terminates: false, certain: false, type_checking });
+        self.raw.arms.push(Arm { parent, depth, statement, choice: statement, repeats: false, terminates: false, certain: false, type_checking });
         self.raw.arms.len() as u32 - 1
     }
 
@@ -524,6 +528,7 @@ impl<'s> Walk<'s> {
             definition,
             shape,
             outer: self.raw.scopes[self.scope as usize].outer,
+            arm: self.arm,
             overloads: false,
         });
         let declaration = self.raw.declarations.len() as u32 - 1;
@@ -531,14 +536,18 @@ impl<'s> Walk<'s> {
         declaration
     }
 
-    /// Returns the declaration of a variable of the module or a class; locals make none.
+    /// Returns the declaration of a variable of the module or a class; locals make none, nor do the names that `except` unbinds again.
     fn declare_variable(&mut self, name: u32, span: Span, name_start: u32) -> u32 {
+        if self.in_handler {
+            return NONE;
+        }
         let scope = self.declaring_scope(name);
         if !matches!(self.raw.scopes[scope as usize].kind, ScopeKind::Module | ScopeKind::Class) {
             return NONE;
         }
         if let Some(declaration) = self.declared.get(&group_key(scope, name)).copied()
             && matches!(self.raw.declarations[declaration as usize].shape, RawShape::Value)
+            && !self.are_alternatives(self.raw.declarations[declaration as usize].arm, self.arm)
         {
             return declaration;
         }
@@ -551,6 +560,27 @@ impl<'s> Walk<'s> {
             return declaration;
         }
         self.define_variable(name, span, name_start)
+    }
+
+    /// Returns whether the two arms are different ways through one statement: what they bind are then different definitions.
+    fn are_alternatives(&self, left: u32, right: u32) -> bool {
+        let arms = &self.raw.arms;
+        let (mut left, mut right) = (left, right);
+        let (mut below_left, mut below_right) = (NONE, NONE);
+        while left != right {
+            if left == NONE || right == NONE {
+                return false;
+            }
+            if arms[left as usize].depth >= arms[right as usize].depth {
+                below_left = left;
+                left = arms[left as usize].parent;
+            } else {
+                below_right = right;
+                right = arms[right as usize].parent;
+            }
+        }
+        let choice = |arm: u32| if arm == NONE { NONE } else { arms[arm as usize].choice };
+        choice(below_left) != NONE && choice(below_left) == choice(below_right)
     }
 
     fn define_variable(&mut self, name: u32, span: Span, name_start: u32) -> u32 {
@@ -1270,6 +1300,7 @@ impl<'s> Walk<'s> {
         let statement = self.next_statement();
         let own_arm = self.arm;
         let tried = self.new_arm(own_arm, NONE);
+        self.raw.arms[tried as usize].choice = statement;
         let mut tried_ends = false;
         let mut handlers = 0;
         let mut handlers_end = true;
@@ -1286,14 +1317,18 @@ impl<'s> Walk<'s> {
                     let arm = self.new_arm(own_arm, statement);
                     self.arm = arm;
                     let mut ends = false;
-                    let mut last = NONE;
                     each_child!(cursor, {
                         match self.kind(cursor) {
                             Kind::Block => ends = self.block(cursor, None),
                             Kind::Other | Kind::Comment => {}
-                            Kind::AsPattern => self.as_pattern(cursor, RawExpression::Instance),
-                            Kind::Identifier if last != NONE => self.target(cursor, NOTHING),
-                            _ => last = self.expression(cursor, true, EdgeKind::References),
+                            Kind::AsPattern => {
+                                self.in_handler = true;
+                                self.as_pattern(cursor, RawExpression::Instance);
+                                self.in_handler = false;
+                            }
+                            _ => {
+                                self.expression(cursor, false, EdgeKind::References);
+                            }
                         }
                     });
                     self.raw.arms[arm as usize].terminates = ends;
@@ -1339,7 +1374,7 @@ impl<'s> Walk<'s> {
                     }
                     self.target(cursor, Given { annotation: NONE, value });
                 }
-                _ => value = self.expression(cursor, true, EdgeKind::References),
+                kind => value = self.type_test(cursor, kind),
             }
         });
     }
@@ -1821,12 +1856,8 @@ impl<'s> Walk<'s> {
                     || [self.known.new, self.known.init_subclass, self.known.class_getitem].contains(&name);
                 let entry = &mut self.raw.scopes[scope as usize];
                 entry.class = class;
-                if takes_class {
-                    role = RawRole::Type(class);
-                } else {
-                    role = RawRole::Instance(class);
-                    entry.instance = parameter.name;
-                }
+                entry.instance = parameter.name;
+                role = if takes_class { RawRole::Type(class) } else { RawRole::Instance(class) };
             }
             let annotation = if parameter.starred { NONE } else { parameter.annotation };
             self.bind_in(scope, parameter.name, role, NONE, Given { annotation, value: NONE });

@@ -764,6 +764,16 @@ impl<'a> Inference<'a> {
         None
     }
 
+    /// Returns whether a method of the class or of a base assigns the attribute, through the instance or the class.
+    pub(super) fn is_assigned(&mut self, value: &Value, name: &str) -> bool {
+        let (Value::Class(class) | Value::Instance(class) | Value::Super(class)) = value else { return false };
+        self.linearization(*class).iter().flatten().any(|owner| {
+            let file = &self.views[owner.view as usize];
+            let names = &file.outline(owner.declaration).names;
+            file.class(owner.declaration).is_some_and(|shape| !shape.evidence(names, name).is_empty())
+        })
+    }
+
     /// Returns whether all bases of the value's class are known.
     pub(super) fn is_closed(&mut self, value: &Value) -> bool {
         match value {

@@ -59,7 +59,7 @@ pub(super) struct Scope {
     pub arm: u32,
     /// Number of the class whose body it is, or whose method it is.
     pub class: u32,
-    /// Name of the parameter that receives the instance.
+    /// Name of the parameter that receives the instance, or the class.
     pub instance: u32,
     /// Whether other files may see what the scope binds: the module and class bodies not inside functions.
     pub outer: bool,
@@ -74,6 +74,8 @@ pub(super) struct Arm {
     pub depth: u32,
     /// The statement whose alternatives exclude each other; [`NONE`] when this arm excludes none.
     pub statement: u32,
+    /// The statement of which this arm is one way to go, whether or not the ways exclude each other; [`NONE`] when there is but one.
+    pub choice: u32,
     pub repeats: bool,
     /// Control never leaves it at its end.
     pub terminates: bool,
@@ -152,6 +154,7 @@ pub(super) struct RawDeclaration {
     pub definition: u32,
     pub shape: RawShape,
     pub outer: bool,
+    pub arm: u32,
     /// Only overloads so far: the next function of the name continues it.
     pub overloads: bool,
 }

@@ -345,7 +345,8 @@ impl<'a> Resolver<'a> {
             }
             Some(value @ Value::Class(_)) => {
                 if let Some(member) = self.inference.member(&value, name) {
-                    return self.class_attribute(&member, name);
+                    let assigned = self.inference.is_assigned(&value, name);
+                    return self.class_attribute(&member, assigned);
                 }
             }
             _ => {}
@@ -404,9 +405,10 @@ impl<'a> Resolver<'a> {
         Meaning { targets, rule, reason: Some(reason) }
     }
 
-    fn class_attribute(&mut self, member: &Member, _name: &str) -> Meaning {
+    /// A member of a class known for certain; `assigned` says whether a method assigns an attribute of that name.
+    fn class_attribute(&mut self, member: &Member, assigned: bool) -> Meaning {
         let targets = self.member_targets(member);
-        let mut rebound = false;
+        let mut rebound = assigned;
         for target in &targets {
             if let Some(key) = &target.definition {
                 rebound |= self.inference.is_rebound(&target.file, &key.qualified);
