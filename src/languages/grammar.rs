@@ -3,6 +3,7 @@
 //! Must not know any one language. Invariant: a kind of another build of the grammar, ERROR included, is looked up with bounds and is
 //! at worst `Other`.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use tree_sitter::{Language, ParseOptions, ParseState, Parser, Tree};
@@ -45,11 +46,19 @@ pub(super) use node_kinds;
 /// # Errors
 /// [`ExtractError::Stopped`] when `stop` said so.
 pub(super) fn parse(language: &Language, source: &[u8], stop: &mut dyn FnMut() -> bool) -> Result<Tree, ExtractError> {
-    let mut parser = Parser::new();
-    parser.set_language(language).expect("the grammar's version is one the linked core reads");
-    let mut progress = |_: &ParseState| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let options = ParseOptions::new().progress_callback(&mut progress);
-    parser
-        .parse_with_options(&mut |offset, _| source.get(offset..).unwrap_or_default(), None, Some(options))
-        .ok_or(ExtractError::Stopped)
+    thread_local! {
+        // A parser keeps the memory of one parse for the next.
+        static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
+    }
+    PARSER.with_borrow_mut(|parser| {
+        parser.set_language(language).expect("the grammar's version is one the linked core reads");
+        let mut progress = |_: &ParseState| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let options = ParseOptions::new().progress_callback(&mut progress);
+        let tree = parser.parse_with_options(&mut |offset, _| source.get(offset..).unwrap_or_default(), None, Some(options));
+        if tree.is_none() {
+            // What was begun must not be taken for the start of the next file.
+            parser.reset();
+        }
+        tree.ok_or(ExtractError::Stopped)
+    })
 }
