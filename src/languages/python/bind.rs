@@ -2,6 +2,8 @@
 //!
 //! Must not know other files. Invariant: nothing of the surface depends on where something stands, only on what is bound to what.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use super::raw::*;
@@ -15,6 +17,20 @@ const MAX_INLINE: u32 = 6;
 
 /// How many kinds of evidence one attribute keeps.
 const MAX_EVIDENCE: usize = 4;
+
+/// How many bindings a set keeps as evidence; definitions beyond it are kept all the same.
+const MAX_SET: usize = 24;
+
+/// All bindings of one name in one scope.
+struct Group {
+    /// The earliest first.
+    bindings: Vec<u32>,
+    foreign: bool,
+    /// None of them binds: they only tell the type.
+    only_knowledge: bool,
+    /// The latest that is there for type checkers.
+    checked: Option<u32>,
+}
 
 type Reached = SmallVec<[(u32, bool); 4]>;
 
@@ -68,6 +84,7 @@ pub(super) struct Binder<'r, 's> {
     sets: Vec<Reached>,
     set_numbers: QuickMap<Vec<(u32, bool)>, u32>,
     stars: Vec<u32>,
+    groups: QuickMap<u64, Rc<Group>>,
     declarations: Vec<Handle>,
     /// Handles of bindings: those of the surface, those of the body, and locals that the surface needs all the same.
     surface_bindings: Vec<Option<Handle>>,
@@ -93,6 +110,7 @@ impl<'r, 's> Binder<'r, 's> {
             sets: Vec::new(),
             set_numbers: QuickMap::default(),
             stars: Vec::new(),
+            groups: QuickMap::default(),
             declarations: Vec::with_capacity(raw.declarations.len()),
             surface_bindings: vec![None; raw.bindings.len()],
             body_bindings: vec![None; raw.bindings.len()],
@@ -177,36 +195,49 @@ impl<'r, 's> Binder<'r, 's> {
                 _ => None,
             };
         }
-        let mut candidates: SmallVec<[u32; 8]> = SmallVec::new();
-        let mut next = latest;
-        let mut only_knowledge = true;
-        while next != NONE {
-            let entry = &raw.bindings[next as usize];
-            only_knowledge &= entry.role == RawRole::Narrowed;
-            candidates.push(next);
-            next = entry.previous;
-        }
-        if only_knowledge {
+        let group = self.group(scope, used.name, latest);
+        if group.only_knowledge {
             return None;
         }
-        if stars {
-            candidates.extend(self.stars.iter().copied());
-            candidates.sort_unstable_by(|left, right| right.cmp(left));
-        }
-        let mut reached = self.reaching(&candidates, used, scope, direct);
+        let mut reached = self.reaching(&group, used, scope, direct);
         if reached.iter().all(|(binding, _)| matches!(raw.bindings[*binding as usize].role, RawRole::Star(_) | RawRole::Deleted))
             && used.annotation
             && direct
         {
-            reached = self.reaching(&candidates, used, scope, false);
+            reached = self.reaching(&group, used, scope, false);
         }
         if reached.is_empty() && local {
-            reached = candidates.iter().map(|binding| (*binding, true)).collect();
+            reached = group.bindings.iter().rev().take(MAX_SET).map(|binding| (*binding, true)).collect();
         }
         while reached.last().is_some_and(|(binding, _)| raw.bindings[*binding as usize].role == RawRole::Deleted) {
             reached.pop();
         }
         self.number(reached)
+    }
+
+    /// Returns all bindings of a name in a scope; at the top, star imports may bind it too.
+    fn group(&mut self, scope: u32, name: u32, latest: u32) -> Rc<Group> {
+        let key = group_key(scope, name);
+        if let Some(group) = self.groups.get(&key) {
+            return Rc::clone(group);
+        }
+        let raw = self.raw;
+        let mut bindings: Vec<u32> = std::iter::successors(Some(latest), |binding| {
+            Some(raw.bindings[*binding as usize].previous).filter(|next| *next != NONE)
+        })
+        .collect();
+        let only_knowledge = bindings.iter().all(|binding| raw.bindings[*binding as usize].role == RawRole::Narrowed);
+        let foreign = bindings.iter().any(|binding| raw.bindings[*binding as usize].foreign);
+        let checked =
+            bindings.iter().copied().find(|binding| raw.arms[raw.bindings[*binding as usize].arm as usize].type_checking);
+        if scope == 0 {
+            bindings.extend(self.stars.iter().copied());
+        }
+        // Numbers rise with ticks.
+        bindings.sort_unstable();
+        let group = Rc::new(Group { bindings, foreign, only_knowledge, checked });
+        self.groups.insert(key, Rc::clone(&group));
+        group
     }
 
     /// Gives a set of bindings its number; none for an empty one.
@@ -226,55 +257,79 @@ impl<'r, 's> Binder<'r, 's> {
         }
     }
 
-    /// Selects, of bindings given latest first, those that may be the one a use sees, and whether it may also see an earlier one.
-    fn reaching(&self, candidates: &[u32], used: &RawUse, scope: u32, direct: bool) -> Reached {
+    /// Selects the bindings that may be the one a use sees, the latest first, and whether it may also see an earlier one.
+    fn reaching(&self, group: &Group, used: &RawUse, scope: u32, direct: bool) -> Reached {
         let raw = self.raw;
         let root = raw.scopes[scope as usize].arm;
         let mut reached = Reached::new();
         if used.annotation
-            && let Some(checked) = candidates.iter().find(|candidate| {
-                let binding = &raw.bindings[**candidate as usize];
-                raw.arms[binding.arm as usize].type_checking && !matches!(binding.role, RawRole::Star(_))
-            })
+            && let Some(checked) = group.checked
         {
-            reached.push((*checked, false));
+            reached.push((checked, false));
             return reached;
         }
         if !direct {
-            for candidate in candidates {
+            for candidate in group.bindings.iter().rev() {
                 let binding = &raw.bindings[*candidate as usize];
                 let conditional = binding.foreign || self.lifted(binding.arm) != self.lifted(root);
                 if conditional && !binding.foreign && self.leaves(binding.arm, root) {
                     continue;
                 }
-                reached.push((*candidate, conditional));
+                self.add_reached(&mut reached, *candidate, conditional);
                 if !conditional && !matches!(binding.role, RawRole::Star(_)) {
                     break;
                 }
             }
             return reached;
         }
-        let mut closed = false;
-        for candidate in candidates {
-            let binding = &raw.bindings[*candidate as usize];
-            if binding.foreign {
-                reached.push((*candidate, true));
-            } else if binding.tick > used.tick {
-                if self.repeats(used, binding) {
-                    reached.push((*candidate, true));
-                }
-            } else if !closed {
-                match self.relation(binding.arm, used.arm) {
-                    Relation::Always => {
-                        reached.push((*candidate, false));
-                        closed = !matches!(binding.role, RawRole::Star(_));
-                    }
-                    Relation::Sometimes => reached.push((*candidate, true)),
-                    Relation::Never => {}
+        let later = group.bindings.partition_point(|candidate| raw.bindings[*candidate as usize].tick < used.tick);
+        if group.foreign || self.is_repeated(used.arm) {
+            for candidate in group.bindings[later..].iter().rev() {
+                let binding = &raw.bindings[*candidate as usize];
+                if binding.foreign || self.repeats(used, binding) {
+                    self.add_reached(&mut reached, *candidate, true);
                 }
             }
         }
+        let mut closed = false;
+        for candidate in group.bindings[..later].iter().rev() {
+            let binding = &raw.bindings[*candidate as usize];
+            if binding.foreign {
+                self.add_reached(&mut reached, *candidate, true);
+            } else if !closed {
+                match self.relation(binding.arm, used.arm) {
+                    Relation::Always => {
+                        self.add_reached(&mut reached, *candidate, false);
+                        closed = !matches!(binding.role, RawRole::Star(_));
+                    }
+                    Relation::Sometimes => self.add_reached(&mut reached, *candidate, true),
+                    Relation::Never => {}
+                }
+            }
+            if closed && !group.foreign {
+                break;
+            }
+        }
         reached
+    }
+
+    /// Adds a binding to a set. A long set takes only what could be another definition, not more evidence of the same.
+    fn add_reached(&self, reached: &mut Reached, candidate: u32, conditional: bool) {
+        let declaration = self.raw.bindings[candidate as usize].declaration;
+        let known = |(other, _): &(u32, bool)| self.raw.bindings[*other as usize].declaration == declaration;
+        if reached.len() < MAX_SET || declaration != NONE && !reached.iter().any(known) {
+            reached.push((candidate, conditional));
+        }
+    }
+
+    fn is_repeated(&self, mut arm: u32) -> bool {
+        while arm != NONE {
+            if self.raw.arms[arm as usize].repeats {
+                return true;
+            }
+            arm = self.raw.arms[arm as usize].parent;
+        }
+        false
     }
 
     /// Returns whether a binding after the use, in a loop around both, may be seen in the next round.

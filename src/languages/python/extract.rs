@@ -404,7 +404,16 @@ impl<'s> Walk<'s> {
     fn new_arm(&mut self, parent: u32, statement: u32) -> u32 {
         let depth = if parent == NONE { 0 } else { self.raw.arms[parent as usize].depth + 1 };
         let type_checking = parent != NONE && self.raw.arms[parent as usize].type_checking;
-        self.raw.arms.push(Arm { parent, depth, statement, choice: statement, repeats: false, terminates: false, certain: false, type_checking });
+        self.raw.arms.push(Arm {
+            parent,
+            depth,
+            statement,
+            choice: statement,
+            repeats: false,
+            terminates: false,
+            certain: false,
+            type_checking,
+        });
         self.raw.arms.len() as u32 - 1
     }
 

@@ -10,6 +10,8 @@ mod infer;
 mod modules;
 mod raw;
 mod resolve;
+#[cfg(test)]
+mod tests;
 mod vocabulary;
 
 use std::borrow::Cow;
