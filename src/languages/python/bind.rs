@@ -480,8 +480,8 @@ impl<'r, 's> Binder<'r, 's> {
         for index in outer {
             let binding = &raw.bindings[index as usize];
             let handle = self.surface_bindings[index as usize].expect("made in the loop above");
-            let annotation = self.to_surface(binding.annotation, 0);
-            let value = if annotation.is_none() { self.to_surface(binding.value, 0) } else { None };
+            let annotation = self.pack_in_surface(binding.annotation, 0);
+            let value = if annotation.is_none() { self.pack_in_surface(binding.value, 0) } else { None };
             let packed = &mut self.surface.outline.bindings[handle.index()];
             packed.annotation = annotation;
             packed.value = value;
@@ -698,7 +698,7 @@ impl<'r, 's> Binder<'r, 's> {
                 public.push(match step {
                     RawPublic::Add(name) => PublicStep::Add(self.surface.name(*name)),
                     RawPublic::Remove(name) => PublicStep::Remove(self.surface.name(*name)),
-                    RawPublic::Extend(module) => self.to_surface(*module, 0).map_or(PublicStep::Unknown, PublicStep::Extend),
+                    RawPublic::Extend(module) => self.pack_in_surface(*module, 0).map_or(PublicStep::Unknown, PublicStep::Extend),
                     RawPublic::Unknown => PublicStep::Unknown,
                 });
             }
@@ -706,7 +706,7 @@ impl<'r, 's> Binder<'r, 's> {
         }
         for (object, name) in &raw.writes {
             if self.leads_outside(*object)
-                && let Some(object) = self.to_surface(*object, 0)
+                && let Some(object) = self.pack_in_surface(*object, 0)
             {
                 let write = (object, self.surface.name(*name));
                 if !surface.writes.contains(&write) {
@@ -751,7 +751,7 @@ impl<'r, 's> Binder<'r, 's> {
                     Subject::Name(self.pack_use(bound, raw.uses[used as usize].name, Side::Body))
                 }
                 RawSubject::Member(object, name) => {
-                    let object = self.to_body(object);
+                    let object = self.pack_in_body(object);
                     Subject::Member { object, name: self.body.name(name) }
                 }
                 RawSubject::Module(import, name) => {
@@ -848,18 +848,18 @@ impl<'r, 's> Binder<'r, 's> {
     fn pack_evidence(&mut self, binding: u32) {
         let raw = &self.raw.bindings[binding as usize];
         let Some(handle) = self.body_bindings[binding as usize] else { return };
-        let annotation = self.to_body(raw.annotation);
-        let value = if annotation.is_none() { self.to_body(raw.value) } else { None };
+        let annotation = self.pack_in_body(raw.annotation);
+        let value = if annotation.is_none() { self.pack_in_body(raw.value) } else { None };
         let packed = &mut self.body.outline.bindings[handle.index()];
         packed.annotation = annotation;
         packed.value = value;
     }
 
     fn convert(&mut self, expression: u32, side: Side, inlined: u32) -> Option<Handle> {
-        if side == Side::Surface { self.to_surface(expression, inlined) } else { self.to_body(expression) }
+        if side == Side::Surface { self.pack_in_surface(expression, inlined) } else { self.pack_in_body(expression) }
     }
 
-    fn to_body(&mut self, expression: u32) -> Option<Handle> {
+    fn pack_in_body(&mut self, expression: u32) -> Option<Handle> {
         if expression == NONE {
             return None;
         }
@@ -881,7 +881,7 @@ impl<'r, 's> Binder<'r, 's> {
     }
 
     /// Packs an expression so that other files can read it: locals are replaced by what is known of them.
-    fn to_surface(&mut self, expression: u32, inlined: u32) -> Option<Handle> {
+    fn pack_in_surface(&mut self, expression: u32, inlined: u32) -> Option<Handle> {
         if expression == NONE || inlined > MAX_INLINE {
             return None;
         }
@@ -958,11 +958,11 @@ impl<'r, 's> Binder<'r, 's> {
                 Inlined::Itself
             }
             RawRole::Class | RawRole::Function => Inlined::Nothing,
-            _ if raw.annotation != NONE => match self.to_surface(raw.annotation, inlined + 1) {
+            _ if raw.annotation != NONE => match self.pack_in_surface(raw.annotation, inlined + 1) {
                 Some(annotation) => Inlined::Evidence(self.push_surface(Expression::Instance(annotation))),
                 None => Inlined::Nothing,
             },
-            _ => self.to_surface(raw.value, inlined + 1).map_or(Inlined::Nothing, Inlined::Evidence),
+            _ => self.pack_in_surface(raw.value, inlined + 1).map_or(Inlined::Nothing, Inlined::Evidence),
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) fn solve(component: &[ModuleKey], lookup: &dyn Lookup) -> Vec<ExportT
             break;
         }
     }
-    tables.into_iter().map(|table| Arc::unwrap_or_clone(table)).collect()
+    tables.into_iter().map(Arc::unwrap_or_clone).collect()
 }
 
 /// Returns the surfaces that make a module: its source's, then its stub's.

@@ -642,7 +642,7 @@ impl<'s> Walk<'s> {
         if self.node_kind(&string) != Kind::String {
             return;
         }
-        let (Some(first), Some(last)) = (string.child(0), string.child(string.child_count().saturating_sub(1) as u32)) else {
+        let (Some(first), Some(last)) = (string.child(0), string.child(string.child_count().saturating_sub(1))) else {
             return;
         };
         let Some(text) = self.text.get(first.end_byte()..last.start_byte()) else { return };
@@ -2175,37 +2175,35 @@ impl<'s> Walk<'s> {
         let mut test = None;
         while cursor.goto_next_sibling() {
             match self.kind(cursor) {
-                Kind::ArgumentList => {
-                    if self.depth < MAX_DEPTH {
-                        self.depth += 1;
-                        each_child!(cursor, {
-                            match self.kind(cursor) {
-                                Kind::Other | Kind::Comment => {}
-                                kind => {
-                                    count += 1;
-                                    match count {
-                                        1 if casts => first = self.annotation(cursor),
-                                        1 if tests => {
-                                            if kind == Kind::Identifier {
-                                                first_name = self.name_of(&cursor.node());
-                                            }
-                                            self.expression(cursor, false, EdgeKind::References);
+                Kind::ArgumentList if self.depth < MAX_DEPTH => {
+                    self.depth += 1;
+                    each_child!(cursor, {
+                        match self.kind(cursor) {
+                            Kind::Other | Kind::Comment => {}
+                            kind => {
+                                count += 1;
+                                match count {
+                                    1 if casts => first = self.annotation(cursor),
+                                    1 if tests => {
+                                        if kind == Kind::Identifier {
+                                            first_name = self.name_of(&cursor.node());
                                         }
-                                        2 if tests && first_name != NONE => {
-                                            test = Some((first_name, self.type_test(cursor, kind)));
-                                        }
-                                        _ if callee_name == self.known.type_var && kind == Kind::KeywordArgument => {
-                                            self.type_variable_argument(cursor);
-                                        }
-                                        _ => {
-                                            self.expression(cursor, false, EdgeKind::References);
-                                        }
+                                        self.expression(cursor, false, EdgeKind::References);
+                                    }
+                                    2 if tests && first_name != NONE => {
+                                        test = Some((first_name, self.type_test(cursor, kind)));
+                                    }
+                                    _ if callee_name == self.known.type_var && kind == Kind::KeywordArgument => {
+                                        self.type_variable_argument(cursor);
+                                    }
+                                    _ => {
+                                        self.expression(cursor, false, EdgeKind::References);
                                     }
                                 }
                             }
-                        });
-                        self.depth -= 1;
-                    }
+                        }
+                    });
+                    self.depth -= 1;
                 }
                 Kind::GeneratorExpression => {
                     self.expression(cursor, false, EdgeKind::References);
