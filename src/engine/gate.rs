@@ -88,6 +88,9 @@ impl Engine {
             return Err(EngineError::Disabled);
         }
         let mut synced: Option<BuildOutcome> = None;
+        if admission.on_stale == OnStale::Sync && self.cache().has_damage_mark() {
+            synced = Some(self.sync()?);
+        }
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -137,7 +140,12 @@ impl Engine {
         if admission.expected_fingerprint.is_some_and(|expected| expected != snapshot.generation.identity().fingerprint) {
             return Err(EngineError::Fingerprint);
         }
+        let marked = self.cache().has_damage_mark();
         let value = operation(snapshot);
+        if !marked && self.cache().has_damage_mark() {
+            // The operation met stored source that is not what it was; whatever it made of that is not delivered.
+            return Err(EngineError::Read(StoreError::Damaged { part: "source".to_owned() }));
+        }
         let after = check(self.scope(), &snapshot.generation, deadline)?;
         Ok((value, after))
     }

@@ -341,10 +341,29 @@ fn damage_is_refused_and_repaired() {
     assert_eq!(dump(&mut fixture.engine()), clean);
 }
 
+#[test]
+fn a_damaged_source_is_never_shown_and_repaired() {
+    let fixture = Fixture::small();
+    fixture.engine().index().expect("indexed");
+    let packs = find(&fixture.folder.path().join("cache"), "packs").map(|packs| std::fs::read_dir(packs).expect("a folder"));
+    let pack = packs.and_then(|mut packs| packs.next()).expect("a pack").expect("readable").path();
+    let mut bytes = std::fs::read(&pack).expect("readable");
+    let start = bytes.windows(UTIL.len()).position(|window| window == UTIL.as_bytes()).expect("stored as it is");
+    bytes[start] ^= 1;
+    std::fs::write(&pack, bytes).expect("written");
+    let source = |engine: &mut Engine, on_stale| {
+        let operation = |snapshot: &super::Snapshot| snapshot.generation().source("util.py").ok().flatten();
+        engine.ask(admission(on_stale), operation).map(|answer| answer.value).map_err(|error| error.code())
+    };
+    assert_eq!(source(&mut fixture.engine(), OnStale::Refuse), Err("index_integrity_failed"));
+    assert_eq!(source(&mut fixture.engine(), OnStale::Sync).expect("repaired").as_deref(), Some(UTIL.as_bytes()));
+    assert_eq!(source(&mut fixture.engine(), OnStale::Refuse).expect("whole").as_deref(), Some(UTIL.as_bytes()));
+}
+
 fn find(folder: &std::path::Path, name: &str) -> Option<PathBuf> {
     std::fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
         let path = entry.path();
-        if path.is_dir() { find(&path, name) } else { (entry.file_name() == name).then_some(path) }
+        if entry.file_name() == name { Some(path) } else { path.is_dir().then(|| find(&path, name)).flatten() }
     })
 }
 
