@@ -46,6 +46,8 @@ struct Index {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     pub written: u64,
+    /// Facts that were there before.
+    pub present: u64,
     /// Facts that do not encode; a fault of their maker, and a miss later.
     pub refused: u64,
     pub merged_packs: u64,
@@ -59,16 +61,18 @@ impl FactsCache {
     }
 
     fn index(&self) -> &Index {
-        self.index.get_or_init(|| {
-            let mut index = Index { packs: Vec::new(), places: HashMap::new() };
-            for id in packs::list(&self.directory).unwrap_or_default() {
-                let Ok(mut pack) = Pack::open(&self.directory, id) else { continue };
-                let number = u32::try_from(index.packs.len()).expect("a directory holds fewer packs");
-                index.places.extend(pack.entries.drain(..).map(|entry| (entry.key, (number, entry))));
-                index.packs.push(pack);
-            }
-            index
-        })
+        self.index.get_or_init(|| self.read_index())
+    }
+
+    fn read_index(&self) -> Index {
+        let mut index = Index { packs: Vec::new(), places: HashMap::new() };
+        for id in packs::list(&self.directory).unwrap_or_default() {
+            let Ok(mut pack) = Pack::open(&self.directory, id) else { continue };
+            let number = u32::try_from(index.packs.len()).expect("a directory holds fewer packs");
+            index.places.extend(pack.entries.drain(..).map(|entry| (entry.key, (number, entry))));
+            index.packs.push(pack);
+        }
+        index
     }
 
     /// Returns whether facts are likely there; reading them may still miss.
@@ -95,10 +99,10 @@ impl FactsCache {
             for (pack, entry, position) in part {
                 let file = &index.packs[*pack as usize].file;
                 let payload = packs::read_payload(file, entry.offset, entry.length, &entry.digest, &mut buffer);
-                if payload.is_ok()
-                    && let Ok(decoded) = postcard::from_bytes::<FileFacts>(&buffer)
-                {
-                    facts.push((*position, Arc::new(decoded)));
+                match payload.ok().and_then(|()| postcard::from_bytes::<FileFacts>(&buffer).ok()) {
+                    Some(decoded) => facts.push((*position, Arc::new(decoded))),
+                    // The whole pack goes, so that what is made again is kept again.
+                    None => drop(self.remove(index.packs[*pack as usize].id)),
                 }
             }
             facts
@@ -150,7 +154,13 @@ impl FactsCache {
         files::make_directory(&self.directory, true).map_err(io("create the facts cache"))?;
         let mut builder = PackBuilder::create(&self.directory).map_err(io("create a pack of facts"))?;
         let mut payload = Vec::new();
+        let index = self.read_index();
         for (key, facts) in facts {
+            // Facts are a function of their key: what is there need not be written again.
+            if index.places.contains_key(&internal(key)) {
+                kept.present += 1;
+                continue;
+            }
             payload.clear();
             match postcard::to_extend(facts, std::mem::take(&mut payload)) {
                 Ok(encoded) => payload = encoded,
@@ -249,4 +259,113 @@ fn internal(key: &ContentHash) -> ContentHash {
     let mut record = Canonical::new("facts-entry");
     record.number(FORMAT).field(&key.0);
     ContentHash(record.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::facts::Body;
+    use crate::model::{ParseStatus, Surface};
+
+    use super::*;
+
+    fn key(number: u8) -> ContentHash {
+        ContentHash([number; 32])
+    }
+
+    /// Facts that tell their number.
+    fn facts(number: u8) -> FileFacts {
+        FileFacts {
+            parse: ParseStatus::Ok,
+            lines: u32::from(number),
+            generated: false,
+            minified: false,
+            definitions: Vec::new(),
+            headings: Vec::new(),
+            surface: Arc::new(Surface::default()),
+            body: Body::default(),
+        }
+    }
+
+    fn insert(cache: &FactsCache, numbers: impl IntoIterator<Item = u8>) -> Kept {
+        let facts: Vec<_> = numbers.into_iter().map(|number| (key(number), facts(number))).collect();
+        let by_reference: Vec<_> = facts.iter().map(|(key, facts)| (*key, facts)).collect();
+        cache.insert(&by_reference).expect("kept")
+    }
+
+    /// Returns which of the numbers a fresh cache finds.
+    fn found(directory: &Path, numbers: std::ops::Range<u8>) -> Vec<u8> {
+        let keys: Vec<_> = numbers.map(key).collect();
+        let found = FactsCache::new(directory, MAX_BYTES).lookup(&keys);
+        found.iter().flatten().map(|facts| u8::try_from(facts.lines).expect("small")).collect()
+    }
+
+    #[test]
+    fn facts_come_back_in_the_order_asked() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = FactsCache::new(folder.path(), MAX_BYTES);
+        assert_eq!(insert(&cache, 0..200).written, 200);
+        let keys: Vec<_> = [7, 250, 3, 199].map(key).into();
+        let found = cache.lookup(&keys);
+        let lines: Vec<_> = found.iter().map(|facts| facts.as_ref().map(|facts| facts.lines)).collect();
+        assert_eq!(lines, [Some(7), None, Some(3), Some(199)]);
+        let again = insert(&cache, 190..210);
+        assert_eq!((again.written, again.present), (10, 10));
+        assert_eq!(self::found(folder.path(), 195..205), [195, 196, 197, 198, 199, 200, 201, 202, 203, 204]);
+    }
+
+    #[test]
+    fn damage_is_a_miss_and_is_replaced() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = FactsCache::new(folder.path(), MAX_BYTES);
+        insert(&cache, 0..3);
+        let pack = packs::list(folder.path()).expect("listed")[0];
+        let path = folder.path().join(packs::file_name(pack));
+        let whole = std::fs::read(&path).expect("read");
+        for index in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[index] ^= 1;
+            std::fs::write(&path, bytes).expect("written");
+            let left = found(folder.path(), 0..3);
+            assert!(left.len() < 3 && left.iter().all(|number| *number < 3), "{index}: {left:?}");
+            insert(&FactsCache::new(folder.path(), MAX_BYTES), 0..3);
+            assert_eq!(found(folder.path(), 0..3), [0, 1, 2], "{index}");
+            for other in packs::list(folder.path()).expect("listed") {
+                files::remove(&folder.path().join(packs::file_name(other))).expect("removed");
+            }
+        }
+    }
+
+    #[test]
+    fn packs_stay_few_and_small() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for number in 0..60 {
+            insert(&FactsCache::new(folder.path(), MAX_BYTES), [number]);
+        }
+        assert!(packs::list(folder.path()).expect("listed").len() <= MANY_PACKS + 1);
+        assert_eq!(found(folder.path(), 0..60).len(), 60);
+        let limit = 2_000;
+        for number in 60..120 {
+            insert(&FactsCache::new(folder.path(), limit), [number]);
+            assert!(files::size_below(folder.path()) <= limit, "after {number}");
+        }
+        assert!(found(folder.path(), 0..120).contains(&119));
+    }
+
+    #[test]
+    fn two_processes_keep_what_both_put_in() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let directory = folder.path();
+                scope.spawn(move || {
+                    for number in 0..10 {
+                        insert(&FactsCache::new(directory, MAX_BYTES), [thread * 10 + number]);
+                    }
+                });
+            }
+        });
+        // Merging at the same time may lose an entry to a miss, never give a wrong one.
+        let left = found(folder.path(), 0..40);
+        assert!(left.len() >= 20 && left.windows(2).all(|pair| pair[0] < pair[1]), "{left:?}");
+    }
 }

@@ -41,6 +41,10 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
         )
         .map_err(sqlite("create"))?;
     connection.execute_batch(include_str!("schema.sql")).map_err(sqlite("create the tables"))?;
+    // Postings are gathered in memory, so that few segments have to be merged.
+    connection
+        .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', 16777216);")
+        .map_err(sqlite("create the tables"))?;
     // One run of the search index in memory, written once: runs that are merged later cost time and leave holes in the file.
     connection
         .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', 134217728);")
@@ -48,8 +52,9 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
     let mut load = Load::new(&connection, content, moved)?;
     load.rows()?;
     connection.execute_batch(include_str!("indexes.sql")).map_err(sqlite("make the indexes"))?;
+    // No ANALYZE: every query names its index by its form, and the statistics would be the same questions asked twice.
     connection
-        .execute_batch("INSERT INTO code_search_fts (code_search_fts) VALUES ('optimize'); ANALYZE; COMMIT;")
+        .execute_batch("INSERT INTO code_search_fts (code_search_fts) VALUES ('optimize'); COMMIT;")
         .map_err(sqlite("finish"))?;
     check(&connection)?;
     connection.close().map_err(|(_, error)| sqlite("close")(error))?;
