@@ -26,10 +26,19 @@ struct Group {
     /// The earliest first.
     bindings: Vec<u32>,
     foreign: bool,
+    /// A function or class is among them.
+    defines: bool,
     /// None of them binds: they only tell the type.
     only_knowledge: bool,
     /// The latest that is there for type checkers.
     checked: Option<u32>,
+}
+
+impl Group {
+    /// Returns whether a binding may stand for a definition that came before it: `f = wrap(f)`.
+    fn wraps(&self, binding: &RawBinding) -> bool {
+        self.defines && binding.role == RawRole::Variable && binding.annotation == NONE
+    }
 }
 
 type Reached = SmallVec<[(u32, bool); 4]>;
@@ -230,12 +239,14 @@ impl<'r, 's> Binder<'r, 's> {
         let foreign = bindings.iter().any(|binding| raw.bindings[*binding as usize].foreign);
         let checked =
             bindings.iter().copied().find(|binding| raw.arms[raw.bindings[*binding as usize].arm as usize].type_checking);
+        let defines =
+            bindings.iter().any(|binding| matches!(raw.bindings[*binding as usize].role, RawRole::Function | RawRole::Class));
         if scope == 0 {
             bindings.extend(self.stars.iter().copied());
         }
         // Numbers rise with ticks.
         bindings.sort_unstable();
-        let group = Rc::new(Group { bindings, foreign, only_knowledge, checked });
+        let group = Rc::new(Group { bindings, foreign, defines, only_knowledge, checked });
         self.groups.insert(key, Rc::clone(&group));
         group
     }
@@ -271,7 +282,8 @@ impl<'r, 's> Binder<'r, 's> {
         if !direct {
             for candidate in group.bindings.iter().rev() {
                 let binding = &raw.bindings[*candidate as usize];
-                let conditional = binding.foreign || self.lifted(binding.arm) != self.lifted(root);
+                let wraps = group.wraps(binding);
+                let conditional = binding.foreign || wraps || self.lifted(binding.arm) != self.lifted(root);
                 if conditional && !binding.foreign && self.leaves(binding.arm, root) {
                     continue;
                 }
@@ -299,8 +311,9 @@ impl<'r, 's> Binder<'r, 's> {
             } else if !closed {
                 match self.relation(binding.arm, used.arm) {
                     Relation::Always => {
-                        self.add_reached(&mut reached, *candidate, false);
-                        closed = !matches!(binding.role, RawRole::Star(_));
+                        let wraps = group.wraps(binding);
+                        self.add_reached(&mut reached, *candidate, wraps);
+                        closed = !wraps && !matches!(binding.role, RawRole::Star(_));
                     }
                     Relation::Sometimes => self.add_reached(&mut reached, *candidate, true),
                     Relation::Never => {}

@@ -323,6 +323,26 @@ def g(): f()
 }
 
 #[test]
+fn a_definition_that_is_wrapped_afterwards() {
+    check(
+        "//- a.py
+class A: pass
+A = wrap(A)
+A()
+def g(): A()
+",
+        "A",
+        "
+        a.py:2:9 A references a.py:A resolved_static lexical_binding
+        a.py:3:0 A calls a.py:A candidate conditional_binding
+        a.py:3:0 A calls a.py:A#1 candidate conditional_binding
+        a.py:4:9 A calls a.py:A candidate conditional_binding
+        a.py:4:9 A calls a.py:A#1 candidate conditional_binding
+        ",
+    );
+}
+
+#[test]
 fn conditional_arms_are_candidates_and_one_arm_is_not() {
     check(
         "//- a.py
