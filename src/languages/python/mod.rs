@@ -40,11 +40,11 @@ impl LanguageSupport for Python {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "python-extractor-1 tree-sitter-python-0.25.0"
+        "python-extractor-2 tree-sitter-python-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "python-resolver-1"
+        "python-resolver-2"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {
