@@ -2516,6 +2516,12 @@ impl<'s> Walk<'s> {
 
     fn string(&mut self, cursor: &mut TreeCursor<'_>, want: bool, value: &mut u32) {
         let mut plain = self.in_annotation;
+        let start = cursor.node().start_byte();
+        let prefix = self.text.as_bytes()[start..].iter().take_while(|byte| !matches!(byte, b'"' | b'\''));
+        if !plain && !prefix.take(3).any(|byte| matches!(byte, b'f' | b'F' | b't' | b'T')) {
+            // Most strings: nothing in them is code.
+            return;
+        }
         let mut content: Option<Node<'_>> = None;
         each_child!(cursor, {
             match self.kind(cursor) {
