@@ -218,7 +218,14 @@ impl Page {
         let Some(subject) = &response.subject else { return };
         let name = clean(&full_name(subject));
         if response.items.is_empty() {
-            let none = if response.operation == "callers" { "no callers found of" } else { "no callees found of" };
+            // With mentions that could not be bound, "no callers" would be more than is known.
+            let open = response.coverage.unresolved_mentions.unwrap_or(0) > 0;
+            let none = match (response.operation == "callers", open) {
+                (true, false) => "no callers found of",
+                (true, true) => "no call could be bound to",
+                (false, false) => "no callees found of",
+                (false, true) => "no call could be bound in",
+            };
             let place = self.place(&subject.path, subject.definition_line.max(1));
             let name = self.paint(NAME, &name).to_string();
             self.line(format_args!("{none} {name} ({place})"));
