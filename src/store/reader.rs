@@ -243,6 +243,8 @@ pub struct Generation {
     _lease: File,
 }
 
+/// Most rows that one search of any of several words weighs; each costs some 10 µs.
+const MAX_WEIGHED: usize = 1500;
 const NODE: &str = "n.id, n.symbol, n.kind, n.name, n.qualified, n.parent, n.start_line, n.end_line, n.name_line, n.start_byte,
     n.end_byte, n.signature, n.docstring, f.path, f.language, f.module, f.hash, f.parse_status, f.flags";
 const NODES: &str = "FROM code_nodes n JOIN files f ON f.id = n.file";
@@ -505,6 +507,7 @@ impl Generation {
             return Ok(Vec::new());
         }
         let Some((first, last)) = self.range(prefix)? else { return Ok(Vec::new()) };
+        let quoted = if any { self.telling(quoted, (first, last))? } else { quoted };
         let question = quoted.join(if any { " OR " } else { " AND " });
         // Only the ids of the best are fetched with their rows: sorting whole rows would read every docstring that matches.
         let sql = "SELECT rowid, bm25(code_search_fts, 10.0, 3.0, 2.0, 1.0, 3.0) AS score FROM code_search_fts
@@ -512,6 +515,30 @@ impl Generation {
         let values = [Value::Text(question), Value::Integer(first), Value::Integer(last), number(limit)];
         let best = self.rows("search", sql, values, |row| Ok((NodeId(row.get(0)?), row.get(1)?)))?;
         best.into_iter().map(|(id, score)| Ok(SearchHit { node: self.node(id)?, score })).collect()
+    }
+
+    /// Leaves out the commonest of some words, where all together match more rows than can be weighed in time. What a word on every
+    /// second row would add to the order is little.
+    fn telling(&self, words: Vec<String>, (first, last): (i64, i64)) -> Result<Vec<String>> {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM code_search_fts
+             WHERE code_search_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3 LIMIT ?4)";
+        let mut counted = Vec::with_capacity(words.len());
+        for (place, word) in words.into_iter().enumerate() {
+            let values = [Value::Text(word.clone()), Value::Integer(first), Value::Integer(last), number(MAX_WEIGHED + 1)];
+            counted.push((self.count("count matches", sql, values)? as usize, place, word));
+        }
+        counted.sort_unstable();
+        let mut room = MAX_WEIGHED;
+        let mut kept: Vec<(usize, String)> = Vec::new();
+        for (count, place, word) in counted {
+            if count > room && !kept.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(count);
+            kept.push((place, word));
+        }
+        kept.sort_unstable();
+        Ok(kept.into_iter().map(|(_, word)| word).collect())
     }
 
     /// Returns the first and last node below a prefix. Nodes follow their paths, so those of a directory stand together.
