@@ -8,6 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params_from_iter};
 use serde::{Deserialize, Serialize};
@@ -263,6 +264,8 @@ impl Generation {
                  PRAGMA cache_size = -16384;",
             )
             .map_err(sqlite("open"))?;
+        // Otherwise the planner looks at each bound value again and prepares a statement anew with nearly every row that is fetched.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite("open"))?;
         let values = {
             let mut statement = connection.prepare("SELECT key, value FROM meta").map_err(sqlite("read meta"))?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sqlite("read meta"))?;
