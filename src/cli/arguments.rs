@@ -173,7 +173,7 @@ pub enum Bench {
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=25))]
         runs: u32,
         /// Definition whose callers are asked for
-        #[arg(long, default_value = "django.db.models.query.QuerySet.iterator")]
+        #[arg(long, default_value = "django.db.models.query.prefetch_related_objects")]
         symbol: String,
         /// Question that is explored
         #[arg(long, default_value = "queryset iteration chunked fetch")]
