@@ -216,18 +216,20 @@ fn no_permission() {
     }
     let sandbox = indexed();
     let file = sandbox.tree().join("lib.py");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).expect("it is ours");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("it is ours");
     let run = sandbox.sextant(&["sync", "--json"]);
     assert!(matches!(run.status, Some(0 | 5)), "{run:?}");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("it is ours");
     answers_after_sync(&sandbox);
     let cache = sandbox.path().join("cache/sextant");
-    fs::set_permissions(&cache, fs::Permissions::from_mode(0)).expect("it is ours");
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o000)).expect("it is ours");
     let run = sandbox.sextant(&["callers", "f", "--json"]);
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o700)).expect("it is ours");
     assert!(matches!(run.status, Some(4 | 5)), "{run:?}");
     answers(&sandbox);
 }
+
+type Damage = fn(&Path);
 
 /// Every file of the cache in turn is cut, flipped, emptied, or has something else in its place: a question then gives the right answer or
 /// an error, never another answer, and `index` always repairs.
@@ -235,7 +237,7 @@ fn no_permission() {
 fn damage_anywhere_in_the_cache() {
     let sandbox = indexed();
     let good = sandbox.sextant(&["export"]).ended(0).out;
-    let kinds: [(&str, fn(&Path)); 6] = [
+    let kinds: [(&str, Damage); 6] = [
         ("cut", |path| {
             let bytes = fs::read(path).expect("it is a file");
             fs::write(path, &bytes[..bytes.len() / 2]).expect("it is ours");
