@@ -368,9 +368,7 @@ pub fn reference_key(edge: &EdgeRow) -> String {
     record.number(u64::from(edge.line));
     record.number(u64::from(edge.column));
     record.field(edge.name.as_bytes());
-    let mut key = ContentHash(record.finish()).hex();
-    key.truncate(16);
-    key
+    ContentHash(record.finish()).hex()
 }
 
 #[cfg(test)]

@@ -397,7 +397,7 @@ fn export_is_sorted_and_closed() {
         assert!(text.starts_with(r#"{"row":"node","id":""#));
         let call = rows.iter().find(|row| row["row"] == "edge" && row["kind"] == "calls").expect("one");
         assert_eq!((&call["line"], &call["col_byte"]), (&serde_json::json!(3), &serde_json::json!(4)));
-        assert_eq!(call["reference_key"].as_str().expect("text").len(), 16);
+        assert_eq!(call["reference_key"].as_str().expect("text").len(), 64);
         let broken = export::write_generation(generation, &mut Full);
         assert!(matches!(broken, Err(export::ExportError::Write(_))));
     });
