@@ -40,11 +40,11 @@ impl LanguageSupport for Python {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "python-extractor-2 tree-sitter-python-0.25.0"
+        "python-extractor-3 tree-sitter-python-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "python-resolver-2"
+        "python-resolver-3"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {
