@@ -414,20 +414,7 @@ impl<'r, 's> Binder<'r, 's> {
     /// Returns whether the two stand in alternatives of one statement of which only one runs.
     fn excludes(&self, left: u32, right: u32) -> bool {
         let arms = &self.raw.arms;
-        let (mut left, mut right) = (left, right);
-        let (mut below_left, mut below_right) = (NONE, NONE);
-        while left != right {
-            if left == NONE || right == NONE {
-                return false;
-            }
-            if arms[left as usize].depth >= arms[right as usize].depth {
-                below_left = left;
-                left = arms[left as usize].parent;
-            } else {
-                below_right = right;
-                right = arms[right as usize].parent;
-            }
-        }
+        let Some((below_left, below_right)) = fork(arms, left, right) else { return false };
         // Both chains may have climbed past the fork by different numbers of steps, but end directly below it.
         below_left != NONE
             && below_right != NONE

@@ -574,20 +574,7 @@ impl<'s> Walk<'s> {
     /// Returns whether the two arms are different ways through one statement: what they bind are then different definitions.
     fn are_alternatives(&self, left: u32, right: u32) -> bool {
         let arms = &self.raw.arms;
-        let (mut left, mut right) = (left, right);
-        let (mut below_left, mut below_right) = (NONE, NONE);
-        while left != right {
-            if left == NONE || right == NONE {
-                return false;
-            }
-            if arms[left as usize].depth >= arms[right as usize].depth {
-                below_left = left;
-                left = arms[left as usize].parent;
-            } else {
-                below_right = right;
-                right = arms[right as usize].parent;
-            }
-        }
+        let Some((below_left, below_right)) = fork(arms, left, right) else { return false };
         let choice = |arm: u32| if arm == NONE { NONE } else { arms[arm as usize].choice };
         choice(below_left) != NONE && choice(below_left) == choice(below_right)
     }

@@ -235,3 +235,23 @@ pub(super) struct Raw<'s> {
 pub(super) fn group_key(scope: u32, name: u32) -> u64 {
     u64::from(scope) << 32 | u64::from(name)
 }
+
+/// Returns the arms directly below the place where the ways to two arms part, `NONE` for one that is that place itself; `None` when they share
+/// no arm at all.
+pub(super) fn fork(arms: &[Arm], left: u32, right: u32) -> Option<(u32, u32)> {
+    let (mut left, mut right) = (left, right);
+    let (mut below_left, mut below_right) = (NONE, NONE);
+    while left != right {
+        if left == NONE || right == NONE {
+            return None;
+        }
+        if arms[left as usize].depth >= arms[right as usize].depth {
+            below_left = left;
+            left = arms[left as usize].parent;
+        } else {
+            below_right = right;
+            right = arms[right as usize].parent;
+        }
+    }
+    Some((below_left, below_right))
+}
