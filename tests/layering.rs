@@ -248,6 +248,85 @@ fn a_generation_is_opened_through_the_engine() {
 }
 
 #[test]
+fn the_disk_is_changed_through_durable_steps_alone() {
+    // The benchmark works on copies of trees, never on a cache.
+    let outside = |source: &Source| {
+        !matches!(source.path.as_str(), "store/durable.rs" | "store/faults.rs") && !source.path.starts_with("cli/bench")
+    };
+    let changes = [
+        "fs::rename",
+        "fs::write",
+        "fs::copy",
+        "fs::remove",
+        "fs::create",
+        "fs::set_permissions",
+        "fs::soft_link",
+        "remove_file",
+        "remove_dir",
+        "create_dir",
+        "hard_link",
+        "symlink(",
+        "File::create",
+        "File::options",
+        "OpenOptions",
+        "DirBuilder",
+        "sync_all",
+        "sync_data(",
+        "fsync",
+        "fdatasync",
+        "set_len",
+        "ftruncate",
+        "fallocate",
+        "set_modified",
+        "set_times",
+        "set_permissions",
+        "write_at",
+        "write_all_at",
+        "renameat",
+        "unlinkat",
+        "mkdirat",
+        "mknodat",
+        "symlinkat",
+        "linkat",
+        "OFlags::CREATE",
+        "OFlags::WRONLY",
+        "OFlags::RDWR",
+        "OFlags::TRUNC",
+        "tempfile",
+        // SQLite writes into what it opens so.
+        "Connection::open(",
+        "READ_WRITE",
+        "backup",
+    ];
+    check("the disk is changed in store::durable alone", places(&changes, outside));
+    let functions = places(&["use std::fs"], |source| outside(source) && in_layer(source, &["store"]));
+    let whole = ["use std::fs;", "use std::fs::File;", "use std::fs::{self, File};"];
+    let imported = functions.into_iter().filter(|place| !whole.iter().any(|form| place.ends_with(form))).collect();
+    check("functions that change the disk are called by their whole name", imported);
+}
+
+#[test]
+fn faults_are_no_part_of_a_normal_build() {
+    let words = ["faults", "SEXTANT_FAULT", "SEXTANT_NO_BARRIERS"];
+    let outside = |source: &Source| !matches!(source.path.as_str(), "store/durable.rs" | "store/faults.rs" | "store/mod.rs");
+    check("the faults are named in the durable steps alone", places(&words, outside));
+    let mut broken = Vec::new();
+    for source in sources().iter().filter(|source| matches!(source.path.as_str(), "store/durable.rs" | "store/mod.rs")) {
+        for (index, line) in source.code.lines().enumerate() {
+            let gate = source.text.lines().nth(index.saturating_sub(1)).unwrap_or_default().trim();
+            if contains_word(line, "faults") && !line.contains("cfg(") && gate != "#[cfg(feature = \"faults\")]" {
+                broken.push(format!("src/{}:{}: {}", source.path, index + 1, line.trim()));
+            }
+        }
+    }
+    check("the faults stand behind their feature", broken);
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("the manifest is readable");
+    let (features, _) = manifest.split_once("[dev-dependencies]").expect("it has some");
+    assert!(!features.contains("default = ") && !features.contains("\"faults\""), "nothing but tests asks for the faults");
+}
+
+#[test]
 fn nothing_runs_other_programs() {
     // The benchmark measures the program itself, in processes of its own, and starts nothing else.
     check(

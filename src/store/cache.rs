@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::model::{ContentHash, Fingerprint, GenerationId};
 
 use super::content::ObjectRef;
+use super::durable::{self, Part};
 use super::error::{Result, StoreError, damaged, io};
 use super::facts_cache::FactsCache;
 use super::lock::{self, Lease};
@@ -152,7 +153,7 @@ impl Cache {
     /// Leaves a mark where that is possible, so that the next build trusts nothing of what is stored.
     pub fn mark_damage(&self, error: &StoreError) {
         if matches!(error, StoreError::Damaged { .. }) {
-            let _ = files::create(&self.places.mark());
+            let _ = durable::create(Part::Mark, &self.places.mark());
         }
     }
 
@@ -195,7 +196,7 @@ impl Cache {
     /// # Errors
     /// [`StoreError::LockTimeout`] after the deadline; when the cache cannot be written.
     pub fn lock(&self, deadline: Instant) -> Result<BuildLock> {
-        files::make_directory(&self.places.directory, true).map_err(io("create the cache"))?;
+        durable::ensure_directory(Part::Binding, &self.places.directory).map_err(io("create the cache"))?;
         let lock = lock::lock_exclusive(&self.places.lock(), deadline)?;
         gc::remove_leftovers(&self.places);
         Ok(BuildLock::new(self.clone(), lock))
@@ -211,9 +212,16 @@ impl Cache {
             return Ok(0);
         }
         let _lock = self.lock(Instant::now() + std::time::Duration::from_secs(10))?;
-        for path in [self.places.pointer(), self.places.last_build(), self.places.mark()] {
-            files::remove(&path).map_err(io("clear the cache"))?;
+        let named = [
+            (Part::Pointer, self.places.pointer()),
+            (Part::LastBuild, self.places.last_build()),
+            (Part::Mark, self.places.mark()),
+        ];
+        for (part, path) in named {
+            durable::remove(part, &path).map_err(io("clear the cache"))?;
         }
+        // The pointer must not come back when what it names is gone.
+        durable::sync_names(Part::Pointer, &self.places.directory).map_err(io("clear the cache"))?;
         Ok(gc::collect(&self.places, None).leased)
     }
 }

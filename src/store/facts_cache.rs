@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::model::{Canonical, ContentHash, FileFacts};
 
+use super::durable::{self, Part};
 use super::error::{Result, io};
-use super::files;
 use super::packs::{self, Pack, PackBuilder, PackEntry};
 
 /// Goes into every key; another number for another form of the payload.
@@ -130,14 +130,15 @@ impl FactsCache {
         let used: HashSet<u32> = entries.iter().map(|(pack, ..)| *pack).collect();
         let now = SystemTime::now();
         for number in used {
-            let file = &self.index().packs[number as usize].file;
+            let pack = &self.index().packs[number as usize];
+            let file = &pack.file;
             let old = file
                 .metadata()
                 .and_then(|metadata| metadata.modified())
                 .is_ok_and(|modified| now.duration_since(modified).is_ok_and(|age| age > USE_MARK));
             if old {
                 // A cache that cannot be written can still be read.
-                let _ = file.set_modified(now);
+                let _ = durable::touch(Part::Facts, &self.directory.join(packs::file_name(pack.id)), file, now);
             }
         }
     }
@@ -151,8 +152,8 @@ impl FactsCache {
         if facts.is_empty() {
             return Ok(kept);
         }
-        files::make_directory(&self.directory, true).map_err(io("create the facts cache"))?;
-        let mut builder = PackBuilder::create(&self.directory).map_err(io("create a pack of facts"))?;
+        durable::make_directory(Part::FactsCache, &self.directory, true).map_err(io("create the facts cache"))?;
+        let mut builder = PackBuilder::create(Part::Facts, &self.directory).map_err(io("create a pack of facts"))?;
         let mut payload = Vec::new();
         let index = self.read_index();
         for (key, facts) in facts {
@@ -219,7 +220,7 @@ impl FactsCache {
 
     /// Copies the entries of several packs into one, the latest used first, and removes them.
     fn merge(&self, found: &[(SystemTime, Pack)]) -> Result<u64> {
-        let mut builder = PackBuilder::create(&self.directory).map_err(io("create a pack of facts"))?;
+        let mut builder = PackBuilder::create(Part::Facts, &self.directory).map_err(io("create a pack of facts"))?;
         let mut seen = HashSet::new();
         let mut buffer = Vec::new();
         for (_, pack) in found {
@@ -237,7 +238,7 @@ impl FactsCache {
     }
 
     fn remove(&self, id: u64) -> bool {
-        files::remove(&self.directory.join(packs::file_name(id))).is_ok()
+        durable::remove(Part::Facts, &self.directory.join(packs::file_name(id))).is_ok()
     }
 
     fn remove_abandoned(&self) {
@@ -249,7 +250,7 @@ impl FactsCache {
                     .and_then(|metadata| metadata.modified())
                     .is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|age| age > ABANDONED));
             if abandoned {
-                let _ = files::remove(&entry.path());
+                let _ = durable::remove(Part::Facts, &entry.path());
             }
         }
     }
@@ -330,7 +331,7 @@ mod tests {
             insert(&FactsCache::new(folder.path(), MAX_BYTES), 0..3);
             assert_eq!(found(folder.path(), 0..3), [0, 1, 2], "{index}");
             for other in packs::list(folder.path()).expect("listed") {
-                files::remove(&folder.path().join(packs::file_name(other))).expect("removed");
+                durable::remove(Part::Facts, &folder.path().join(packs::file_name(other))).expect("removed");
             }
         }
     }
@@ -346,7 +347,7 @@ mod tests {
         let limit = 2_000;
         for number in 60..120 {
             insert(&FactsCache::new(folder.path(), limit), [number]);
-            assert!(files::size_below(folder.path()) <= limit, "after {number}");
+            assert!(crate::store::files::size_below(folder.path()) <= limit, "after {number}");
         }
         assert!(found(folder.path(), 0..120).contains(&119));
     }

@@ -1,17 +1,18 @@
-//! Files and directories of the cache: opened so that nothing found in their place can block or lead elsewhere, made so that nobody else
-//! reads them, replaced so that a reader sees the old or the new content and never a part.
+//! Files of the cache: opened so that nothing found in their place can block or lead elsewhere, replaced so that a reader sees the old or
+//! the new content and never a part.
 //!
-//! Must not know what the files mean. Invariant: whatever stands where a file or directory of the cache belongs can be replaced by one.
+//! Must not know what the files mean. Invariant: whatever stands where a file of the cache belongs can be replaced by one.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::model::ContentHash;
 
+use super::durable::{self, Part};
 use super::error::{Result, damaged, io};
 
 /// What stands at the place of a file.
@@ -66,76 +67,27 @@ pub(super) fn read_range(file: &File, offset: u64, length: usize, buffer: &mut V
     }
 }
 
-/// Creates a new file that only its owner reads.
-pub(super) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// Makes a directory that only its owner enters, with those above it. Another kind of thing in its place gives way when it `yields`.
-pub(super) fn make_directory(path: &Path, yields: bool) -> io::Result<()> {
-    match DirBuilder::new().recursive(false).mode(0o700).create(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match path.parent() {
-                Some(parent) if parent != path => make_directory(parent, false)?,
-                _ => return Err(error),
-            }
-            make_directory(path, yields)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let kind = fs::symlink_metadata(path)?.file_type();
-            if kind.is_dir() || (!yields && fs::metadata(path)?.is_dir()) {
-                Ok(())
-            } else if yields {
-                fs::remove_file(path)?;
-                DirBuilder::new().mode(0o700).create(path)
-            } else {
-                Err(io::Error::from(io::ErrorKind::NotADirectory))
-            }
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Removes whatever stands at `path`, following nothing. Nothing there is success.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let outcome = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome,
-    }
-}
-
-/// Forces a directory's entries to the disk.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
 /// Puts `bytes` in place of the file at `path` in one step, durably.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn replace(part: Part, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let temporary = directory.join(format!(".{:016x}.tmp", random()?));
-    let written = create(&temporary).and_then(|mut file| {
+    let written = durable::create(part, &temporary).and_then(|mut file| {
         file.write_all(bytes)?;
-        file.sync_all()
+        file.sync()
     });
-    let replaced = written.and_then(|()| match fs::rename(&temporary, path) {
+    let replaced = written.and_then(|()| match durable::rename(part, &temporary, path) {
         // A directory in the place of the file does not give way to a rename.
         Err(_) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) => {
-            remove(path)?;
-            fs::rename(&temporary, path)
+            durable::remove(Part::Leftover, path)?;
+            durable::rename(part, &temporary, path)
         }
         outcome => outcome,
     });
     if replaced.is_err() {
-        let _ = fs::remove_file(&temporary);
+        let _ = durable::remove(Part::Leftover, &temporary);
     }
     replaced?;
-    sync_directory(directory)
+    durable::sync_names(part, directory)
 }
 
 /// Returns a random number, for names that must not collide between processes.
@@ -200,21 +152,21 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("file");
         let check = || {
-            replace(&path, b"new").expect("replaced");
+            replace(Part::Pointer, &path, b"new").expect("replaced");
             assert_eq!(read_small(&path, 10, "file").expect("read"), Some(b"new".to_vec()));
         };
         check();
         check();
-        remove(&path).expect("removed");
+        durable::remove(Part::Leftover, &path).expect("removed");
         fs::create_dir(&path).expect("a folder");
         fs::write(path.join("inside"), "x").expect("written");
         assert!(matches!(open(&path), Ok(Found::Foreign)));
         check();
-        remove(&path).expect("removed");
+        durable::remove(Part::Leftover, &path).expect("removed");
         std::os::unix::fs::symlink("elsewhere", &path).expect("a link");
         assert!(matches!(open(&path), Ok(Found::Foreign)));
         check();
-        remove(&path).expect("removed");
+        durable::remove(Part::Leftover, &path).expect("removed");
         rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
         assert!(matches!(open(&path), Ok(Found::Foreign)));
         check();

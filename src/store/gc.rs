@@ -8,9 +8,10 @@ use std::fs;
 use crate::model::GenerationId;
 
 use super::cache::Places;
+use super::durable::{self, Part};
 use super::pointer::Pointer;
 use super::seal::Seal;
-use super::{files, lock, sources};
+use super::{lock, sources};
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) fn remove_leftovers(places: &Places) {
         for entry in entries.flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 // What cannot be removed now costs space, not correctness.
-                let _ = files::remove(&entry.path());
+                let _ = durable::remove(Part::Leftover, &entry.path());
             }
         }
     }
@@ -54,14 +55,15 @@ pub(super) fn collect(places: &Places, pointer: Option<&Pointer>) -> Collected {
             // The lease is held until the directory has lost its name, so that no reader comes in between.
             Ok(Some(_held)) => {
                 let doomed = places.generations().join(format!(".{}", name.to_string_lossy()));
-                let gone = fs::rename(entry.path(), &doomed).and_then(|()| files::remove(&doomed));
+                let gone =
+                    durable::rename(Part::Retired, &entry.path(), &doomed).and_then(|()| durable::remove(Part::Retired, &doomed));
                 match gone {
                     Ok(()) => collected.removed += 1,
                     Err(_) => rest.push(entry.path()),
                 }
             }
             // Not a generation, or one whose lease cannot be asked for.
-            Err(_) if id.is_none() => drop(files::remove(&entry.path())),
+            Err(_) if id.is_none() => drop(durable::remove(Part::Leftover, &entry.path())),
             Err(_) => rest.push(entry.path()),
         }
     }

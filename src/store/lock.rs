@@ -2,15 +2,16 @@
 //!
 //! Must not know what is locked. Invariant: a lock is held by an open file alone, so it ends with its process, however that ends.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::durable::{self, Part};
 use super::error::{Result, StoreError, io};
 use super::files::{self, Found};
 
@@ -32,22 +33,12 @@ pub(super) fn lock_exclusive(path: &Path, deadline: Instant) -> Result<File> {
 
 /// Takes the lock when it is free.
 fn try_lock(path: &Path) -> Result<Option<File>> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    // Read and write, so that a pipe in the place of the file opens at once.
-    let opened = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(flags.cast_signed())
-        .open(path);
-    let file = match opened {
+    let file = match durable::open_lock(path) {
         Ok(file) if file.metadata().map_err(io("open the lock"))?.is_file() => file,
         Err(source) if !is_foreign(path) => return Err(StoreError::Io { action: "open the lock".to_owned(), source }),
         // Something else stands there: it goes, and the next round makes the file.
         Ok(_) | Err(_) => {
-            files::remove(path).map_err(io("remove what stands in place of the lock"))?;
+            durable::remove(Part::Lock, path).map_err(io("remove what stands in place of the lock"))?;
             return Ok(None);
         }
     };

@@ -4,8 +4,11 @@
 
 mod cache;
 pub mod content;
+mod durable;
 mod error;
 mod facts_cache;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod files;
 mod gc;
 mod lock;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Canonical, ContentHash};
 
+use super::durable::{self, NewFile, Part};
 use super::error::{Result, StoreError, damaged, io};
 use super::files::{self, Found};
 
@@ -49,7 +50,8 @@ pub(super) struct PackBuilder {
     id: u64,
     directory: PathBuf,
     temporary: PathBuf,
-    out: BufWriter<File>,
+    part: Part,
+    out: BufWriter<NewFile>,
     position: u64,
     entries: Vec<PackEntry>,
     finished: bool,
@@ -57,13 +59,22 @@ pub(super) struct PackBuilder {
 
 impl PackBuilder {
     /// Starts a pack of a random id in an existing directory.
-    pub fn create(directory: &Path) -> io::Result<Self> {
+    pub fn create(part: Part, directory: &Path) -> io::Result<Self> {
         let id = files::random()?;
         let temporary = directory.join(format!(".{id:016x}.tmp"));
-        let mut out = BufWriter::with_capacity(1 << 18, files::create(&temporary)?);
+        let mut out = BufWriter::with_capacity(1 << 18, durable::create(part, &temporary)?);
         out.write_all(&MAGIC)?;
         out.write_all(&id.to_le_bytes())?;
-        Ok(Self { id, directory: directory.to_owned(), temporary, out, position: HEADER, entries: Vec::new(), finished: false })
+        Ok(Self {
+            id,
+            part,
+            directory: directory.to_owned(),
+            temporary,
+            out,
+            position: HEADER,
+            entries: Vec::new(),
+            finished: false,
+        })
     }
 
     pub fn id(&self) -> u64 {
@@ -105,12 +116,12 @@ impl PackBuilder {
         self.out.write_all(&index)?;
         self.out.flush()?;
         if durable {
-            self.out.get_ref().sync_all()?;
+            self.out.get_ref().sync()?;
         }
-        fs::rename(&self.temporary, self.directory.join(file_name(self.id)))?;
+        durable::rename(self.part, &self.temporary, &self.directory.join(file_name(self.id)))?;
         self.finished = true;
         if durable {
-            files::sync_directory(&self.directory)?;
+            durable::sync_names(self.part, &self.directory)?;
         }
         Ok(Some(self.id))
     }
@@ -119,7 +130,7 @@ impl PackBuilder {
 impl Drop for PackBuilder {
     fn drop(&mut self) {
         if !self.finished {
-            let _ = fs::remove_file(&self.temporary);
+            let _ = durable::remove(self.part, &self.temporary);
         }
     }
 }
@@ -246,7 +257,7 @@ mod tests {
     use super::*;
 
     fn pack_of(directory: &Path, payloads: &[&[u8]]) -> u64 {
-        let mut builder = PackBuilder::create(directory).expect("created");
+        let mut builder = PackBuilder::create(Part::Pack, directory).expect("created");
         for payload in payloads {
             let hash = ContentHash::of(payload);
             builder.append(hash, hash, payload).expect("appended");
@@ -274,8 +285,8 @@ mod tests {
     #[test]
     fn an_unfinished_pack_leaves_nothing() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        drop(PackBuilder::create(folder.path()).expect("created"));
-        assert_eq!(PackBuilder::create(folder.path()).expect("created").finish(true).expect("finished"), None);
+        drop(PackBuilder::create(Part::Pack, folder.path()).expect("created"));
+        assert_eq!(PackBuilder::create(Part::Pack, folder.path()).expect("created").finish(true).expect("finished"), None);
         assert_eq!(fs::read_dir(folder.path()).expect("listed").count(), 0);
     }
 

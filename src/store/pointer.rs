@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Canonical, ContentHash, Fingerprint, GenerationId};
 
 use super::content::Identity;
+use super::durable::Part;
 use super::error::{Result, damaged, io};
 use super::files;
 
@@ -119,7 +120,7 @@ impl Pointer {
             first: self.first.record(),
         };
         let body = serde_json::to_string(&record).expect("a pointer holds plain values");
-        files::replace(path, files::enclose(TITLE, &body).as_bytes()).map_err(io("replace the pointer"))
+        files::replace(Part::Pointer, path, files::enclose(TITLE, &body).as_bytes()).map_err(io("replace the pointer"))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::model::GenerationId;
 
 use super::cache::Cache;
 use super::content::Content;
+use super::durable::{self, Part};
 use super::error::{Result, StoreError, io};
 use super::pointer::{Named, Pointer};
 use super::seal::Seal;
@@ -54,7 +55,7 @@ impl BuildLock {
     /// When the cache cannot be written.
     pub fn source_writer(&self) -> Result<PackWriter> {
         let directory = self.cache.places.packs();
-        files::make_directory(&directory, true).map_err(io("create the packs"))?;
+        durable::ensure_directory(Part::Packs, &directory).map_err(io("create the packs"))?;
         Ok(PackWriter::new(&directory, self.cache.max_bytes))
     }
 
@@ -63,7 +64,7 @@ impl BuildLock {
     /// # Errors
     /// When the cache cannot be written.
     pub fn write_last_build(&self, record: &[u8]) -> Result<()> {
-        files::replace(&self.cache.places.last_build(), record).map_err(io("write the record of the build"))
+        files::replace(Part::LastBuild, &self.cache.places.last_build(), record).map_err(io("write the record of the build"))
     }
 
     /// Writes a generation whole: sources, database, seal. Nothing names it yet.
@@ -75,24 +76,24 @@ impl BuildLock {
         sources.finish()?;
         let packs = places.packs();
         let moved = sources::compact(&packs, content).inspect_err(|error| self.cache.mark_damage(error))?;
-        files::make_directory(&places.generations(), true).map_err(io("create the generations"))?;
+        durable::ensure_directory(Part::Generations, &places.generations()).map_err(io("create the generations"))?;
         let id = random_id()?;
         let temporary = places.generations().join(format!(".{}", id.hex()));
-        files::make_directory(&temporary, true).map_err(io("create a generation"))?;
+        durable::make_directory(Part::Generation, &temporary, true).map_err(io("create a generation"))?;
         let named = Named::new(id, crate::model::ContentHash([0; 32]), &content.identity);
         // From here on dropping it removes the directory, whatever fails below.
         let mut staged = Staged { cache: &self.cache, temporary: Some(temporary.clone()), named, database_bytes: 0 };
 
-        files::create(&temporary.join("lease")).map_err(io("create a lease"))?;
+        durable::create(Part::Lease, &temporary.join("lease")).map_err(io("create a lease"))?;
         let database = temporary.join("graph.sqlite");
         // SQLite opens what is there, and keeps its mode.
-        files::create(&database).map_err(io("create a database"))?;
+        durable::create(Part::Database, &database).map_err(io("create a database"))?;
         writer::write(&database, content, &moved)?;
         let names = sources::packs_of(content, &moved).iter().map(|pack| format!("{pack:016x}")).collect();
         let (seal, digest) = Seal::make(&database, names)?.encode();
-        let write = |mut file: File| file.write_all(&seal).and_then(|()| file.sync_all());
-        files::create(&temporary.join("seal")).and_then(write).map_err(io("write the seal"))?;
-        files::sync_directory(&temporary).map_err(io("write a generation to disk"))?;
+        let write = |mut file: durable::NewFile| file.write_all(&seal).and_then(|()| file.sync());
+        durable::create(Part::Seal, &temporary.join("seal")).and_then(write).map_err(io("write the seal"))?;
+        durable::sync_names(Part::Generation, &temporary).map_err(io("write a generation to disk"))?;
         staged.named.seal = digest;
         staged.database_bytes = database.metadata().map_err(io("read the new database"))?.len();
         Ok(staged)
@@ -122,10 +123,10 @@ impl Staged<'_> {
             }
         }
         if let Some(temporary) = &self.temporary {
-            std::fs::rename(temporary, places.generation(self.named.id)).map_err(io("name a generation"))?;
+            durable::rename(Part::Generation, temporary, &places.generation(self.named.id)).map_err(io("name a generation"))?;
         }
         self.temporary = None;
-        let written = files::sync_directory(&places.generations())
+        let written = durable::sync_names(Part::Generations, &places.generations())
             .map_err(io("write a generation to disk"))
             .and_then(|()| pointer.write(&places.pointer()));
         if let Err(error) = written {
@@ -136,7 +137,7 @@ impl Staged<'_> {
             return Err(error);
         }
         // The mark speaks of what was there before; leftovers only cost space.
-        let _ = files::remove(&places.mark());
+        let _ = durable::remove(Part::Mark, &places.mark());
         let collected = gc::collect(places, Some(&pointer));
         Ok(Published { id: self.named.id, database_bytes: self.database_bytes, collected })
     }
@@ -162,7 +163,7 @@ impl Staged<'_> {
 impl Drop for Staged<'_> {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            let _ = files::remove(temporary);
+            let _ = durable::remove(Part::Generation, temporary);
         }
     }
 }

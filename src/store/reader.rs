@@ -579,7 +579,7 @@ impl Generation {
     pub fn source(&self, path: &str) -> Result<Option<Arc<[u8]>>> {
         self.read_source(path).inspect_err(|error| {
             if matches!(error, super::StoreError::Damaged { .. }) {
-                let _ = super::files::create(&self.packs.with_file_name("damaged"));
+                let _ = super::durable::create(super::durable::Part::Mark, &self.packs.with_file_name("damaged"));
             }
         })
     }

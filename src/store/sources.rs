@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::ContentHash;
 
 use super::content::{Content, ObjectRef};
+use super::durable::{self, Part};
 use super::error::{Result, StoreError, io};
-use super::{files, packs};
+use super::packs;
 use crate::workspace::EntryState;
 
 /// More packs than this are put together.
@@ -51,7 +52,7 @@ impl PackWriter {
             return Ok(*place);
         }
         if state.builder.is_none() {
-            state.builder = Some(packs::PackBuilder::create(&self.directory).map_err(io("create a pack"))?);
+            state.builder = Some(packs::PackBuilder::create(Part::Pack, &self.directory).map_err(io("create a pack"))?);
         }
         let builder = state.builder.as_mut().expect("made above");
         if builder.size() + bytes.len() as u64 > self.limit {
@@ -150,7 +151,7 @@ pub(super) fn collect(directory: &Path, needed: &std::collections::BTreeSet<u64>
             continue;
         }
         let size = entry.metadata().map_or(0, |metadata| metadata.len());
-        if files::remove(&entry.path()).is_ok() {
+        if durable::remove(Part::Pack, &entry.path()).is_ok() {
             freed += size;
         }
     }

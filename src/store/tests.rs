@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::workspace::{Entry, EntryState};
 
+use super::durable::Part;
 use super::*;
 
 /// A binding in a temporary folder.
@@ -165,7 +166,7 @@ const REPLACEMENTS: [&str; 6] = ["nothing", "empty", "cut", "flipped", "a pipe",
 
 fn put_in_place(what: &str, path: &Path) {
     let whole = fs::read(path).expect("it was there");
-    files::remove(path).expect("removed");
+    durable::remove(Part::Leftover, path).expect("removed");
     match what {
         "nothing" => {}
         "empty" => fs::write(path, "").expect("written"),
@@ -255,7 +256,7 @@ fn anything_in_place_of_a_directory_gives_way_to_a_build() {
     fs::create_dir_all(&fixture.root).expect("a folder");
     for part in ["", "packs", "generations", "build.lock", "last-build.json"] {
         let path = if part.is_empty() { fixture.directory().to_owned() } else { fixture.directory().join(part) };
-        files::remove(&path).expect("removed");
+        durable::remove(Part::Leftover, &path).expect("removed");
         fs::write(&path, "a file").expect("written");
         // Without the sources the generation opens, and its sources are damaged.
         let outcome = fixture.served();
@@ -263,7 +264,7 @@ fn anything_in_place_of_a_directory_gives_way_to_a_build() {
         assert!(damaged || part.contains("build"), "{part}: {outcome:?}");
         fixture.publish(1, &[("a", "one")]).unwrap_or_else(|error| panic!("{part}: {error}"));
         assert_eq!(fixture.served().expect("served"), "1 a=one");
-        files::remove(&path).expect("removed");
+        durable::remove(Part::Leftover, &path).expect("removed");
         std::os::unix::fs::symlink("/nowhere", &path).expect("a link");
         // Reading leaves the mark that keeps the build from trusting the sources.
         drop(fixture.served());
@@ -271,7 +272,7 @@ fn anything_in_place_of_a_directory_gives_way_to_a_build() {
         assert_eq!(fixture.served().expect("served"), "1 a=one");
     }
     fs::create_dir(fixture.directory().join("last-build.json.d")).expect("a folder");
-    files::remove(&fixture.cache.places.lock()).expect("removed");
+    durable::remove(Part::Leftover, &fixture.cache.places.lock()).expect("removed");
     fs::create_dir(fixture.cache.places.lock()).expect("a folder");
     fixture.publish(2, &[("a", "one")]).expect("published");
 }

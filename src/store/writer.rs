@@ -4,7 +4,6 @@
 //! and the counts add up; anything else is an error and nothing is published.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -14,6 +13,7 @@ use crate::model::{ContentHash, DefinitionKey, EdgeKind, ParseStatus, Resolution
 use crate::workspace::EntryState;
 
 use super::content::{Content, ContentFile, ObjectRef};
+use super::durable::{self, Step};
 use super::error::{Result, StoreError, io, sqlite};
 use super::reader::{Coverage, LanguageCoverage, Meta, Totals};
 use super::words::append_words;
@@ -33,7 +33,9 @@ pub(super) fn symbol_key(leading: [u8; 8]) -> i64 {
 
 /// Writes the database and forces it to the disk. The objects in `moved` stand elsewhere than the content says.
 pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash, ObjectRef>) -> Result<()> {
-    let connection = Connection::open(path).map_err(sqlite("create"))?;
+    let pass = |step| durable::pass_database(step, path).map_err(io("write the database"));
+    pass(Step::Open)?;
+    let connection = durable::open_database(path).map_err(sqlite("create"))?;
     connection
         .execute_batch(
             "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
@@ -49,16 +51,19 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
     connection
         .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', 134217728);")
         .map_err(sqlite("create the search index"))?;
+    pass(Step::Load)?;
     let mut load = Load::new(&connection, content, moved)?;
     load.rows()?;
+    pass(Step::Index)?;
     connection.execute_batch(include_str!("indexes.sql")).map_err(sqlite("make the indexes"))?;
+    pass(Step::Commit)?;
     // No ANALYZE: every query names its index by its form, and the statistics would be the same questions asked twice.
     connection
         .execute_batch("INSERT INTO code_search_fts (code_search_fts) VALUES ('optimize'); COMMIT;")
         .map_err(sqlite("finish"))?;
     check(&connection)?;
     connection.close().map_err(|(_, error)| sqlite("close")(error))?;
-    File::open(path).and_then(|file| file.sync_all()).map_err(io("write the database to disk"))
+    durable::sync_database(path).map_err(io("write the database to disk"))
 }
 
 /// Asks the database itself whether its search index is whole and its rows are those that were counted.
@@ -656,7 +661,7 @@ mod tests {
 
     fn open(folder: &Path, content: &Content) -> Generation {
         write(&folder.join("graph.sqlite"), content, &HashMap::new()).expect("written");
-        let lease = File::create(folder.join("lease")).expect("a file");
+        let lease = std::fs::File::create(folder.join("lease")).expect("a file");
         Generation::open(GenerationId([0; 16]), folder, folder, lease).expect("opened")
     }
 
