@@ -96,12 +96,12 @@ impl LanguageSupport for Python {
 /// Makes the facts of one file.
 fn extract_facts(source: &str, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError> {
     let text = with_line_feeds(source);
-    let tree = grammar::parse(&extract::grammar().0, text.as_bytes(), stop)?;
+    let tree = grammar::parse(extract::grammar(), text.as_bytes(), stop)?;
     let line_starts = line_starts(source);
     let lines = count_lines(source, &line_starts);
     let root = tree.root_node();
     let parse = if root.has_error() { ParseStatus::Partial } else { ParseStatus::Ok };
-    let mut raw = extract::Walk::new(&text, &line_starts).run(root);
+    let mut raw = extract::collect(&text, &line_starts, root);
     drop(tree);
     let (generated, minified) = (is_generated(source), is_minified(source, &line_starts));
     let definitions = raw.definitions.clone();

@@ -1,0 +1,267 @@
+//! Functions and lambdas: their parameters, and the scope their bodies run in.
+//!
+//! Must not know what a call of them gives. Invariant: defaults and annotations are used in the scope around the function, the body in
+//! a scope and an arm of its own.
+
+use tree_sitter::{Node, TreeCursor};
+
+use super::decorators::Decorators;
+use super::kinds::Kind;
+use super::text::fold;
+use super::walk::{Given, MAX_DEPTH, NOTHING, Walk, each_child};
+use crate::languages::python::raw::{NONE, RawFunction, RawRole, RawShape, ScopeKind, group_key};
+use crate::model::{EdgeKind, Span, SymbolKind};
+
+/// A parameter, seen before the scope it belongs to is entered.
+struct Parameter {
+    name: u32,
+    annotation: u32,
+    starred: bool,
+}
+
+impl Walk<'_> {
+    pub(super) fn function(&mut self, cursor: &mut TreeCursor<'_>, decorators: &Decorators) {
+        let node = cursor.node();
+        let Some(name_node) = node.child_by_field_name("name") else { return };
+        if name_node.start_byte() == name_node.end_byte() || self.depth >= MAX_DEPTH {
+            return;
+        }
+        self.depth += 1;
+        let name = self.name_of(&name_node);
+        let in_class = self.scope_kind() == ScopeKind::Class;
+        let own = (self.scope, self.arm, self.source_definition, self.container, self.function);
+        let scope_of_name = self.scope;
+        let arm = self.new_arm(NONE, NONE);
+        let mut parameters = Vec::new();
+        let mut returns = NONE;
+        let mut header_end = name_node.end_byte();
+        let mut body_seen = false;
+        if cursor.goto_first_child() {
+            loop {
+                match self.kind(cursor) {
+                    Kind::TypeParameter => {
+                        // The parameters of a generic are a scope of their own around the rest of the head and the body.
+                        let type_scope = self.new_scope(ScopeKind::Function, self.arm);
+                        self.scope = type_scope;
+                        self.type_parameters(cursor);
+                    }
+                    Kind::Parameters => {
+                        header_end = cursor.node().end_byte();
+                        self.parameters(cursor, &mut parameters);
+                    }
+                    Kind::Type => {
+                        header_end = cursor.node().end_byte();
+                        returns = self.annotation(cursor);
+                    }
+                    Kind::Block => {
+                        body_seen = true;
+                        let inner_parent = self.scope;
+                        let (declaration, function) = self.declare_function(
+                            scope_of_name,
+                            name,
+                            &node,
+                            &name_node,
+                            header_end,
+                            decorators,
+                            returns,
+                            in_class,
+                        );
+                        self.scope = inner_parent;
+                        let scope = self.new_scope(ScopeKind::Function, arm);
+                        self.enter_function(scope, in_class, name, decorators, &parameters, own.0);
+                        let definition = self.raw.declarations[declaration as usize].definition;
+                        self.source_definition = definition + 1;
+                        self.container = Some(definition);
+                        self.function = function;
+                        self.scope = scope;
+                        self.arm = arm;
+                        self.block(cursor, Some(definition));
+                    }
+                    _ => {}
+                }
+                if !cursor.goto_next_sibling() {
+                    break;
+                }
+            }
+            cursor.goto_parent();
+        }
+        (self.scope, self.arm, self.source_definition, self.container, self.function) = own;
+        if !body_seen {
+            self.declare_function(scope_of_name, name, &node, &name_node, header_end, decorators, returns, in_class);
+        }
+        self.depth -= 1;
+    }
+
+    /// Makes or continues the definition of a function, and binds its name in the scope around it.
+    #[allow(clippy::too_many_arguments, reason = "all of them describe the one function that is declared")]
+    fn declare_function(
+        &mut self,
+        scope: u32,
+        name: u32,
+        node: &Node<'_>,
+        name_node: &Node<'_>,
+        header_end: usize,
+        decorators: &Decorators,
+        returns: u32,
+        in_class: bool,
+    ) -> (u32, u32) {
+        self.scope = scope;
+        let start = decorators.start.unwrap_or(node.start_byte());
+        let span = Span { start: start as u32, end: node.end_byte() as u32 };
+        let signature = fold(self.text.get(node.start_byte()..header_end).unwrap_or(""), 400);
+        let previous = self.declared.get(&group_key(scope, name)).copied();
+        let continued = previous.filter(|previous| {
+            let entry = &self.raw.declarations[*previous as usize];
+            matches!(entry.shape, RawShape::Function(_)) && (entry.overloads || decorators.accessor_of == name)
+        });
+        let accessor = decorators.accessor_of == name;
+        let (declaration, function) = match continued {
+            Some(declaration) => {
+                let entry = &mut self.raw.declarations[declaration as usize];
+                let was_overload = std::mem::replace(&mut entry.overloads, decorators.overload);
+                let index = entry.definition as usize;
+                let contiguous = index + 1 == self.raw.definitions.len()
+                    || self.raw.definitions[index + 1..].iter().all(|later| later.parent != self.container);
+                let end_line = self.line_of(span.end.saturating_sub(1));
+                let place = self.place_of(name_node.start_byte() as u32);
+                let definition = &mut self.raw.definitions[index];
+                if was_overload {
+                    definition.name_place = place;
+                    definition.signature = Some(signature);
+                }
+                if contiguous {
+                    definition.span.end = span.end;
+                    definition.end_line = end_line;
+                }
+                let RawShape::Function(shared) = self.raw.declarations[declaration as usize].shape else {
+                    unreachable!("filtered to functions above")
+                };
+                if accessor && !was_overload {
+                    self.raw.functions.push(RawFunction::default());
+                    (declaration, self.raw.functions.len() as u32 - 1)
+                } else {
+                    (declaration, shared)
+                }
+            }
+            None => {
+                self.raw.functions.push(RawFunction::default());
+                let function = self.raw.functions.len() as u32 - 1;
+                let kind = if in_class { SymbolKind::Method } else { SymbolKind::Function };
+                let start = name_node.start_byte() as u32;
+                let declaration = self.define(name, kind, RawShape::Function(function), span, start, Some(signature));
+                self.raw.declarations[declaration as usize].overloads = decorators.overload;
+                (declaration, function)
+            }
+        };
+        let entry = &mut self.raw.functions[function as usize];
+        if returns != NONE {
+            entry.returns.push(returns);
+        }
+        entry.property |= decorators.property || accessor;
+        entry.unbound |= decorators.static_method;
+        entry.class_method |= decorators.class_method;
+        entry.context_manager |= decorators.context_manager;
+        self.bind(name, RawRole::Function, declaration, NOTHING);
+        (declaration, function)
+    }
+
+    fn enter_function(
+        &mut self,
+        scope: u32,
+        in_class: bool,
+        name: u32,
+        decorators: &Decorators,
+        parameters: &[Parameter],
+        class_scope: u32,
+    ) {
+        let arm = self.raw.scopes[scope as usize].arm;
+        let own_arm = std::mem::replace(&mut self.arm, arm);
+        for (index, parameter) in parameters.iter().enumerate() {
+            let mut role = RawRole::Parameter;
+            if index == 0 && in_class && !parameter.starred && !decorators.static_method {
+                let class = self.raw.scopes[class_scope as usize].class;
+                let takes_class = decorators.class_method
+                    || [self.known.new, self.known.init_subclass, self.known.class_getitem].contains(&name);
+                let entry = &mut self.raw.scopes[scope as usize];
+                entry.class = class;
+                entry.instance = parameter.name;
+                role = if takes_class { RawRole::Type(class) } else { RawRole::Instance(class) };
+            }
+            let annotation = if parameter.starred { NONE } else { parameter.annotation };
+            self.bind_in(scope, parameter.name, role, NONE, Given { annotation, value: NONE });
+        }
+        self.arm = own_arm;
+    }
+
+    /// Walks parameters: defaults and annotations are used in the scope around the function.
+    fn parameters(&mut self, cursor: &mut TreeCursor<'_>, found: &mut Vec<Parameter>) {
+        each_child!(cursor, {
+            match self.kind(cursor) {
+                Kind::Identifier => {
+                    let name = self.name_of(&cursor.node());
+                    found.push(Parameter { name, annotation: NONE, starred: false });
+                }
+                Kind::ListSplatPattern | Kind::DictionarySplatPattern => {
+                    if let Some(token) = cursor.node().named_child(0) {
+                        let name = self.name_of(&token);
+                        found.push(Parameter { name, annotation: NONE, starred: true });
+                    }
+                }
+                Kind::TuplePattern => {
+                    each_child!(cursor, {
+                        if self.kind(cursor) == Kind::Identifier {
+                            let name = self.name_of(&cursor.node());
+                            found.push(Parameter { name, annotation: NONE, starred: true });
+                        }
+                    });
+                }
+                Kind::DefaultParameter | Kind::TypedParameter | Kind::TypedDefaultParameter => {
+                    let mut parameter = Parameter { name: NONE, annotation: NONE, starred: false };
+                    each_child!(cursor, {
+                        match self.kind(cursor) {
+                            Kind::Other | Kind::Comment => {}
+                            Kind::Identifier if parameter.name == NONE => parameter.name = self.name_of(&cursor.node()),
+                            Kind::ListSplatPattern | Kind::DictionarySplatPattern if parameter.name == NONE => {
+                                if let Some(token) = cursor.node().named_child(0) {
+                                    parameter.name = self.name_of(&token);
+                                    parameter.starred = true;
+                                }
+                            }
+                            Kind::Type => parameter.annotation = self.annotation(cursor),
+                            _ => {
+                                self.expression(cursor, false, EdgeKind::References);
+                            }
+                        }
+                    });
+                    if parameter.name != NONE {
+                        found.push(parameter);
+                    }
+                }
+                _ => {}
+            }
+        });
+    }
+
+    pub(super) fn lambda(&mut self, cursor: &mut TreeCursor<'_>) {
+        let own = (self.scope, self.arm, self.function);
+        let mut parameters = Vec::new();
+        let arm = self.new_arm(NONE, NONE);
+        each_child!(cursor, {
+            match self.kind(cursor) {
+                Kind::LambdaParameters => self.parameters(cursor, &mut parameters),
+                Kind::Other | Kind::Comment => {}
+                _ => {
+                    let scope = self.new_scope(ScopeKind::Function, arm);
+                    self.scope = scope;
+                    self.arm = arm;
+                    for parameter in &parameters {
+                        self.bind(parameter.name, RawRole::Parameter, NONE, NOTHING);
+                    }
+                    self.function = NONE;
+                    self.expression(cursor, false, EdgeKind::References);
+                    (self.scope, self.arm, self.function) = own;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,131 @@
+//! The grammar of Python and the kinds of its nodes that mean something here.
+//!
+//! Must not know what the walk does with them. Invariant: the table of kinds is made once a process and never changes.
+
+use std::sync::OnceLock;
+
+use tree_sitter::Language;
+
+use crate::languages::grammar::node_kinds;
+
+/// The grammar and its kinds, made once a process.
+pub(super) fn grammar() -> &'static (Language, Vec<Kind>) {
+    static GRAMMAR: OnceLock<(Language, Vec<Kind>)> = OnceLock::new();
+    GRAMMAR.get_or_init(|| {
+        let language: Language = tree_sitter_python::LANGUAGE.into();
+        let kinds = Kind::table(&language);
+        (language, kinds)
+    })
+}
+
+node_kinds! {
+    /// The kinds of nodes that mean something here.
+    Kind {
+        Identifier = "identifier",
+        Attribute = "attribute",
+        Call = "call",
+        Subscript = "subscript",
+        BinaryOperator = "binary_operator",
+        BooleanOperator = "boolean_operator",
+        ArgumentList = "argument_list",
+        KeywordArgument = "keyword_argument",
+        Parenthesized = "parenthesized_expression",
+        Conditional = "conditional_expression",
+        Named = "named_expression",
+        Lambda = "lambda",
+        Await = "await",
+        Yield = "yield",
+        String = "string",
+        StringStart = "string_start",
+        StringContent = "string_content",
+        ConcatenatedString = "concatenated_string",
+        Interpolation = "interpolation",
+        FormatSpecifier = "format_specifier",
+        FormatExpression = "format_expression",
+        EscapeSequence = "escape_sequence",
+        Integer = "integer",
+        Float = "float",
+        True = "true",
+        False = "false",
+        None = "none",
+        Ellipsis = "ellipsis",
+        Comment = "comment",
+        List = "list",
+        Tuple = "tuple",
+        Dictionary = "dictionary",
+        Set = "set",
+        ListComprehension = "list_comprehension",
+        SetComprehension = "set_comprehension",
+        DictionaryComprehension = "dictionary_comprehension",
+        GeneratorExpression = "generator_expression",
+        ForInClause = "for_in_clause",
+        IfClause = "if_clause",
+        Type = "type",
+        GenericType = "generic_type",
+        UnionType = "union_type",
+        MemberType = "member_type",
+        SplatType = "splat_type",
+        ConstrainedType = "constrained_type",
+        TypeParameter = "type_parameter",
+        AsPattern = "as_pattern",
+        AsPatternTarget = "as_pattern_target",
+        PatternList = "pattern_list",
+        TuplePattern = "tuple_pattern",
+        ListPattern = "list_pattern",
+        ListSplatPattern = "list_splat_pattern",
+        DictionarySplatPattern = "dictionary_splat_pattern",
+        ListSplat = "list_splat",
+        ExpressionList = "expression_list",
+        Block = "block",
+        ExpressionStatement = "expression_statement",
+        Assignment = "assignment",
+        AugmentedAssignment = "augmented_assignment",
+        DecoratedDefinition = "decorated_definition",
+        Decorator = "decorator",
+        FunctionDefinition = "function_definition",
+        ClassDefinition = "class_definition",
+        Parameters = "parameters",
+        LambdaParameters = "lambda_parameters",
+        DefaultParameter = "default_parameter",
+        TypedParameter = "typed_parameter",
+        TypedDefaultParameter = "typed_default_parameter",
+        If = "if_statement",
+        ElifClause = "elif_clause",
+        ElseClause = "else_clause",
+        For = "for_statement",
+        While = "while_statement",
+        Try = "try_statement",
+        ExceptClause = "except_clause",
+        ExceptGroupClause = "except_group_clause",
+        FinallyClause = "finally_clause",
+        With = "with_statement",
+        WithClause = "with_clause",
+        WithItem = "with_item",
+        Match = "match_statement",
+        CaseClause = "case_clause",
+        CasePattern = "case_pattern",
+        ClassPattern = "class_pattern",
+        KeywordPattern = "keyword_pattern",
+        SplatPattern = "splat_pattern",
+        UnionPattern = "union_pattern",
+        DictPattern = "dict_pattern",
+        ComplexPattern = "complex_pattern",
+        DottedName = "dotted_name",
+        Import = "import_statement",
+        ImportFrom = "import_from_statement",
+        FutureImport = "future_import_statement",
+        RelativeImport = "relative_import",
+        AliasedImport = "aliased_import",
+        WildcardImport = "wildcard_import",
+        Global = "global_statement",
+        Nonlocal = "nonlocal_statement",
+        Delete = "delete_statement",
+        Return = "return_statement",
+        Raise = "raise_statement",
+        Assert = "assert_statement",
+        Break = "break_statement",
+        Continue = "continue_statement",
+        Pass = "pass_statement",
+        TypeAlias = "type_alias_statement",
+    }
+}
