@@ -1,0 +1,156 @@
+//! Members of classes: the order of the bases, and what is found in them.
+//!
+//! Must not know what a member holds. Invariant: an unknown base stays in the order, so that nothing after it is certain.
+
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::state::Inference;
+use super::value::{Linearization, Place, Value};
+use crate::model::facts::{Expression, Handle, Use};
+
+/// A member of a class.
+pub struct Member {
+    pub owner: Place,
+    /// What the class body binds it to; `None` when only instances have it.
+    pub bound: Option<Use>,
+    /// Whether no unknown base could have come first.
+    pub certain: bool,
+}
+
+impl Inference<'_> {
+    /// Finds a member of a class, or of an instance's class or its bases, nearest first.
+    pub fn member(&mut self, value: &Value, name: &str) -> Option<Member> {
+        let (class, skip, instance) = match value {
+            Value::Class(class) => (*class, 0, false),
+            Value::Instance(class) => (*class, 0, true),
+            Value::Super(class) => (*class, 1, true),
+            _ => return None,
+        };
+        let mut certain = true;
+        for owner in self.linearization(class).iter().skip(skip) {
+            let Some(owner) = owner else {
+                certain = false;
+                continue;
+            };
+            let file = &self.views[owner.view as usize];
+            let Some(shape) = file.class(owner.declaration) else { continue };
+            let names = &file.outline(owner.declaration).names;
+            if let Some(used) = shape.bound(names, name) {
+                return Some(Member { owner: *owner, bound: Some(used), certain });
+            }
+            if instance && !shape.evidence(names, name).is_empty() {
+                return Some(Member { owner: *owner, bound: None, certain });
+            }
+        }
+        None
+    }
+
+    /// Returns whether a method of the class or of a base assigns the attribute, through the instance or the class.
+    pub fn is_assigned(&mut self, value: &Value, name: &str) -> bool {
+        let (Value::Class(class) | Value::Instance(class) | Value::Super(class)) = value else { return false };
+        self.linearization(*class).iter().flatten().any(|owner| {
+            let file = &self.views[owner.view as usize];
+            let names = &file.outline(owner.declaration).names;
+            file.class(owner.declaration).is_some_and(|shape| !shape.evidence(names, name).is_empty())
+        })
+    }
+
+    /// Returns whether all bases of the value's class are known.
+    pub fn is_closed(&mut self, value: &Value) -> bool {
+        match value {
+            Value::Class(class) | Value::Instance(class) | Value::Super(class) => {
+                let linearization = self.linearization(*class);
+                linearization.iter().all(|entry| match entry {
+                    Some(place) => !self.views[place.view as usize].class(place.declaration).is_some_and(|shape| shape.open),
+                    None => false,
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the order in which members are looked up (C3; where the bases contradict each other, depth first).
+    pub fn linearization(&mut self, class: Place) -> Linearization {
+        if let Some(known) = self.linearizations.get(&class) {
+            return Rc::clone(known);
+        }
+        // A class among its own bases ends here.
+        self.linearizations.insert(class, Rc::from([Some(class)]));
+        let result = self.deeper(Rc::from([Some(class), None]), |this| this.linearize(class));
+        self.linearizations.insert(class, Rc::clone(&result));
+        result
+    }
+
+    fn linearize(&mut self, class: Place) -> Linearization {
+        let file = self.view(class.view);
+        let Some(shape) = file.class(class.declaration) else { return Rc::from([Some(class)]) };
+        let mut sequences: Vec<Vec<Option<Place>>> = Vec::new();
+        let mut direct: Vec<Option<Place>> = Vec::new();
+        for base in &shape.bases {
+            let values = base.map(|base| self.values_of(class.view, base)).unwrap_or_default();
+            let classes: SmallVec<[Place; 2]> =
+                values.iter().filter_map(|value| if let Value::Class(place) = value { Some(*place) } else { None }).collect();
+            match classes.as_slice() {
+                [] => {
+                    if !base.is_some_and(|base| self.is_root(class.view, base)) {
+                        direct.push(None);
+                        sequences.push(vec![None]);
+                    }
+                }
+                several => {
+                    for place in several {
+                        direct.push(Some(*place));
+                        sequences.push(self.linearization(*place).to_vec());
+                    }
+                    if several.len() > 1 || values.len() > 1 {
+                        // One of several, by a condition: no base is sure.
+                        direct.push(None);
+                        sequences.push(vec![None]);
+                    }
+                }
+            }
+        }
+        sequences.push(direct);
+        let mut order = vec![Some(class)];
+        loop {
+            sequences.retain(|sequence| !sequence.is_empty());
+            if sequences.is_empty() {
+                break;
+            }
+            // Unknown bases are never compared with each other: each stands for itself.
+            let good = sequences
+                .iter()
+                .map(|sequence| sequence[0])
+                .find(|head| head.is_none() || !sequences.iter().any(|other| other[1..].contains(head)));
+            let head = good.unwrap_or(sequences[0][0]);
+            let mut unknown_taken = false;
+            for sequence in &mut sequences {
+                if sequence[0] == head && !(head.is_none() && unknown_taken) {
+                    sequence.remove(0);
+                    unknown_taken = head.is_none();
+                }
+            }
+            if good.is_none() {
+                for sequence in &mut sequences {
+                    sequence.retain(|entry| *entry != head);
+                }
+            }
+            if !(head.is_some() && order.contains(&head)) {
+                order.push(head);
+            }
+        }
+        order.into()
+    }
+
+    /// Returns whether a base adds no members of its own worth asking for: `object`, `Generic`, `Protocol`, `ABC`.
+    fn is_root(&self, view: u32, base: Handle) -> bool {
+        let file = &self.views[view as usize];
+        let head = match file.expression(base) {
+            Some(Expression::Subscript { object, .. }) => object,
+            _ => base,
+        };
+        matches!(self.type_name(file, head), Some("object" | "Generic" | "Protocol" | "ABC"))
+    }
+}

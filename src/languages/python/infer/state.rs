@@ -1,0 +1,118 @@
+//! The memory of one file's inference: the files viewed so far and what was found in them.
+//!
+//! Must not know expressions. Invariant: a file's surface and a module's table are asked for once, and evidence leads at most
+//! [`MAX_STEPS`] steps away.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::value::{Followed, Linearization, Place, Values};
+use super::view::View;
+use crate::languages::python::raw::QuickHasher;
+use crate::languages::{ExportTable, Lookup, ModuleKey};
+use crate::model::facts::{Body, Handle, Surface};
+use crate::model::{ParseStatus, RepoPath};
+
+/// How many steps evidence may lead away from a reference.
+pub(super) const MAX_STEPS: u32 = 48;
+
+pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
+
+pub struct Inference<'a> {
+    pub lookup: &'a dyn Lookup,
+    pub views: Vec<Rc<View<'a>>>,
+    pub(super) by_path: HashMap<RepoPath, Option<u32>>,
+    pub(super) tables: HashMap<ModuleKey, Arc<ExportTable>>,
+    pub(super) rebound: HashMap<RepoPath, Arc<std::collections::BTreeSet<Arc<str>>>>,
+    pub(super) followed: HashMap<(ModuleKey, Arc<str>), Rc<Followed>>,
+    pub(super) values: Map<(u32, Handle), Values>,
+    pub(super) types: Map<(u32, Handle), Values>,
+    pub(super) bindings: Map<(u32, Handle), Values>,
+    pub(super) linearizations: Map<Place, Linearization>,
+    pub(super) imports: Map<(u32, bool, u32), Rc<Followed>>,
+    pub(super) steps: u32,
+    /// Whether writes from outside count; they do not while they are being collected.
+    pub(super) with_rebound: bool,
+}
+
+impl<'a> Inference<'a> {
+    /// Begins with the file whose references are asked for, which becomes view 0.
+    pub fn new(
+        path: &RepoPath,
+        surface: Arc<Surface>,
+        body: Option<&'a Body>,
+        partial: bool,
+        lookup: &'a dyn Lookup,
+        with_rebound: bool,
+    ) -> Self {
+        let view = View { path: path.clone(), surface, body, context: lookup.context(path.directory()), partial };
+        Self {
+            lookup,
+            views: vec![Rc::new(view)],
+            by_path: HashMap::from([(path.clone(), Some(0))]),
+            tables: HashMap::new(),
+            rebound: HashMap::new(),
+            followed: HashMap::new(),
+            values: Map::default(),
+            types: Map::default(),
+            bindings: Map::default(),
+            linearizations: Map::default(),
+            imports: Map::default(),
+            steps: 0,
+            with_rebound,
+        }
+    }
+
+    pub fn view(&self, index: u32) -> Rc<View<'a>> {
+        Rc::clone(&self.views[index as usize])
+    }
+
+    pub fn view_of(&mut self, path: &RepoPath) -> Option<u32> {
+        if let Some(known) = self.by_path.get(path) {
+            return *known;
+        }
+        let index = self.lookup.surface(path).map(|surface| {
+            let partial = self.lookup.parse_status(path) == Some(ParseStatus::Partial);
+            let context = self.lookup.context(path.directory());
+            self.views.push(Rc::new(View { path: path.clone(), surface, body: None, context, partial }));
+            self.views.len() as u32 - 1
+        });
+        self.by_path.insert(path.clone(), index);
+        index
+    }
+
+    pub fn table(&mut self, module: &ModuleKey) -> Arc<ExportTable> {
+        if let Some(known) = self.tables.get(module) {
+            return Arc::clone(known);
+        }
+        let table = self.lookup.exports(module);
+        self.tables.insert(module.clone(), Arc::clone(&table));
+        table
+    }
+
+    /// Returns whether some file rebinds the qualified name in this one.
+    pub fn is_rebound(&mut self, file: &RepoPath, qualified: &str) -> bool {
+        if !self.with_rebound {
+            return false;
+        }
+        if let Some(known) = self.rebound.get(file) {
+            return known.contains(qualified);
+        }
+        let names = self.lookup.rebound(file);
+        let found = names.contains(qualified);
+        self.rebound.insert(file.clone(), names);
+        found
+    }
+
+    pub(super) fn deeper<R>(&mut self, nothing: R, then: impl FnOnce(&mut Self) -> R) -> R {
+        if self.steps >= MAX_STEPS {
+            return nothing;
+        }
+        self.steps += 1;
+        let result = then(self);
+        self.steps -= 1;
+        result
+    }
+}
