@@ -105,7 +105,7 @@ fn extract_facts(source: &str, stop: &mut dyn FnMut() -> bool) -> Result<FileFac
     drop(tree);
     let (generated, minified) = (is_generated(source), is_minified(source, &line_starts));
     let definitions = raw.definitions.clone();
-    let (surface, body) = bind::Binder::new(&raw).run(line_starts.clone());
+    let (surface, body) = bind::bind(&raw, line_starts.clone());
     raw.definitions.clear();
     Ok(FileFacts { parse, lines, generated, minified, definitions, headings: Vec::new(), surface: Arc::new(surface), body })
 }
