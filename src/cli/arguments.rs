@@ -95,6 +95,19 @@ pub enum Command {
     Callers(Relation),
     /// List what a definition calls
     Callees(Relation),
+    /// List what a change of a definition, class or file reaches
+    Impact(Relation),
+    /// Print the test files that a change of source files may break
+    Tests {
+        /// Changed source files, as seen from here or from the root of the worktree
+        #[arg(value_name = "PATH", required_unless_present = "stdin")]
+        paths: Vec<String>,
+        /// Read more paths from standard input, one a line
+        #[arg(long)]
+        stdin: bool,
+        #[command(flatten)]
+        question: Question,
+    },
     /// List files and definitions below a path
     Map {
         #[arg(value_name = "PATH")]

@@ -65,18 +65,25 @@ pub struct Failure {
     pub code: &'static str,
     /// A sentence without a trailing dot, naming relative paths only.
     pub message: String,
+    /// Whether exiting as if nothing was found would be an answer that was not given.
+    is_unanswered: bool,
 }
 
 impl Failure {
     /// Makes a failure of one of the contract's codes; a word that is none of them stands for a failed build.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         let code = TABLE.iter().find(|row| row.code == code).map_or("code_build_failed", |row| row.code);
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), is_unanswered: false }
     }
 
     /// Makes the failure of a request or command line that does not fit.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new("invalid_code_request", message)
+    }
+
+    /// Makes the failure of a question about paths that cannot be followed.
+    pub fn of_missing_paths(message: impl Into<String>) -> Self {
+        Self { is_unanswered: true, ..Self::new("code_target_missing", message) }
     }
 
     pub fn of_config(error: &ConfigError) -> Self {
@@ -117,6 +124,7 @@ impl Failure {
     /// Returns how a command exits: for people, what is not there was only not found.
     pub fn exit(&self, strict: bool) -> Exit {
         match self.code {
+            _ if self.is_unanswered => self.row().exit,
             "code_target_missing" | "code_range_missing" if !strict => Exit::NothingFound,
             _ => self.row().exit,
         }

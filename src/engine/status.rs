@@ -14,7 +14,8 @@ use super::report::{Freshness, LastBuild, LastBuildReport, Status, StatusWord};
 use super::sync::last_build;
 
 /// The operations that this build answers.
-pub const OPERATIONS: &[&str] = &["status", "map", "symbols", "explore", "callers", "callees", "read"];
+pub const OPERATIONS: &[&str] =
+    &["status", "map", "symbols", "explore", "callers", "callees", "impact", "affected_tests", "read"];
 
 impl Engine {
     /// Returns the status of the scope.

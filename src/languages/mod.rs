@@ -50,6 +50,17 @@ pub trait LanguageSupport: Send + Sync + 'static {
     /// Returns whether the file holds tests, by the language's convention.
     fn is_test(&self, path: &RepoPath) -> bool;
 
+    /// Returns whether the language's conventions tie the test file `test` to the file `source` of the same language without any
+    /// reference: by its name (`test_queue.py` to `queue.py`), or because `source` takes part in running it (`conftest.py`).
+    fn is_test_of(&self, _test: &RepoPath, _source: &RepoPath) -> bool {
+        false
+    }
+
+    /// Returns the words for `limitations` that name what ties tests to source in this language and is not followed.
+    fn test_limitations(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Returns the words for `limitations` that name the known gaps of this language.
     fn limitations(&self) -> &'static [&'static str];
 

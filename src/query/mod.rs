@@ -5,6 +5,7 @@
 pub mod export;
 mod ops;
 pub mod rank;
+pub mod reach;
 pub mod request;
 pub mod response;
 pub mod select;
@@ -15,6 +16,7 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
+pub use ops::affected::{Standing, standing};
 pub use request::{Operation, Request, RequestError};
 pub use response::{Item, Response, Status};
 pub use select::{Selection, select};
@@ -82,11 +84,9 @@ fn answer(generation: &Generation, checked_at: &str, request: &Request) -> Resul
         Operation::Read { path, file_sha256, start_line, end_line } => {
             ops::read::run(&mut context, path, file_sha256, *start_line, *end_line)?;
         }
-        Operation::Status
-        | Operation::Impact(_)
-        | Operation::AffectedTests(_)
-        | Operation::Changes
-        | Operation::ImpactChanges(_) => {
+        Operation::Impact(relation) => ops::impact::run(&mut context, relation)?,
+        Operation::AffectedTests(paths) => ops::affected::run(&mut context, paths)?,
+        Operation::Status | Operation::Changes | Operation::ImpactChanges(_) => {
             return Err(QueryError::Unsupported { operation: operation.kind() });
         }
     }

@@ -21,18 +21,21 @@ pub const LIMITATIONS: [&str; 13] = [
     "static_analysis_only",
     "dynamic_relationships_may_be_missing",
     ITEM_LIMIT,
-    "depth_limit",
+    DEPTH_LIMIT,
     TRAVERSAL_LIMIT,
-    "node_limit",
+    NODE_LIMIT,
     OUTPUT_BUDGET,
     SOURCE_TRUNCATED,
     SOURCE_LINE_TOO_LARGE,
     EDGES_OUTSIDE,
     NO_GIT,
-    "test_candidates_do_not_replace_required_tests",
+    CANDIDATE_TESTS,
     "fixtures_not_followed",
 ];
 pub const ITEM_LIMIT: &str = "item_limit";
+pub const DEPTH_LIMIT: &str = "depth_limit";
+pub const NODE_LIMIT: &str = "node_limit";
+pub const CANDIDATE_TESTS: &str = "test_candidates_do_not_replace_required_tests";
 pub const TRAVERSAL_LIMIT: &str = "traversal_limit";
 pub const OUTPUT_BUDGET: &str = "output_budget";
 pub const SOURCE_TRUNCATED: &str = "source_truncated";
@@ -138,6 +141,9 @@ pub struct CoverageReport {
     /// Names near to what was asked, when nothing was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<Vec<Near>>,
+    /// Paths asked about that could not be followed, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths_not_followed: Option<Vec<NotFollowed>>,
     pub languages: BTreeMap<String, LanguageReport>,
 }
 
@@ -157,6 +163,13 @@ pub struct Near {
     pub line: u32,
 }
 
+/// A path that a question could not start from, and the stable word of the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotFollowed {
+    pub path: String,
+    pub reason: Arc<str>,
+}
+
 impl CoverageReport {
     fn of(generation: &Generation) -> Self {
         let totals = generation.coverage();
@@ -174,6 +187,7 @@ impl CoverageReport {
             path_boundary_edges: 0,
             unresolved_mentions: None,
             near: None,
+            paths_not_followed: None,
             languages: totals
                 .languages
                 .iter()
@@ -208,6 +222,18 @@ pub enum Role {
 pub enum Why {
     StaticPath,
     CandidatePath,
+    /// A test file whose name follows from that of the changed file.
+    NameHint,
+}
+
+impl Why {
+    /// Returns what a path of this resolution is.
+    pub fn of(resolution: Resolution) -> Self {
+        match resolution {
+            Resolution::ResolvedStatic => Self::StaticPath,
+            Resolution::Candidate => Self::CandidatePath,
+        }
+    }
 }
 
 /// How precisely an item is known.
@@ -215,6 +241,8 @@ pub enum Why {
 #[serde(rename_all = "snake_case")]
 pub enum Granularity {
     Symbol,
+    /// Known only as a part of what holds it, or by what holds what it uses.
+    Module,
 }
 
 /// Why an item that could show source shows none.
@@ -278,8 +306,9 @@ pub struct Item {
     pub resolution: Option<Resolution>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granularity: Option<Granularity>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub witness_path: Vec<WitnessEdge>,
+    /// The edges walked, nearest to the seed first; empty for what is changed itself, `None` where nothing was walked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witness_path: Option<Vec<WitnessEdge>>,
     #[serde(flatten)]
     pub detail: Option<Detail>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,6 +334,12 @@ pub struct Item {
     /// All lines of the relation, in order.
     #[serde(skip)]
     pub site_lines: Vec<u32>,
+    /// Qualified names of the targets of the witness path, in its order.
+    #[serde(skip)]
+    pub via: Vec<String>,
+    /// Whether the witness path goes through a container, and so says less.
+    #[serde(skip)]
+    pub through: bool,
     /// For relations in `explore`: index of the seed they belong to.
     #[serde(skip)]
     pub seed: Option<usize>,

@@ -2,6 +2,8 @@
 //!
 //! Must not know terminals. Invariant: with the colours taken away the text is the same, byte for byte.
 
+mod impact;
+
 use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use crate::model::{EdgeKind, Resolution, SymbolKind};
 use crate::query::response::{Item, Near, Response, Role};
 use crate::query::select;
 use crate::store::NodeRow;
+
+pub use impact::test_remarks;
 
 /// How wide a line becomes where it can be cut without losing a fact.
 const WIDTH: usize = 100;
@@ -50,6 +54,7 @@ pub fn answer(response: &Response, options: Options) -> String {
     match response.operation {
         "explore" => page.explore(response),
         "callers" | "callees" => page.relations(response),
+        "impact" => page.impact(response),
         "read" => response.items.iter().for_each(|item| page.excerpt(item)),
         "map" => page.map(response),
         _ => response.items.iter().for_each(|item| page.symbol(item)),
@@ -133,7 +138,7 @@ fn name_line(node: &NodeRow) -> u32 {
 }
 
 /// Returns a text without what could steer a terminal.
-fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
 
@@ -253,9 +258,9 @@ impl Page {
     /// `path:line source verb target  resolution`. One of the two is the item of the relation and holds its witness; what stands above
     /// the line anyway may be left out.
     fn relation(&self, source: Option<&Item>, target: Option<&Item>) -> String {
-        let holds = |item: &&Item| !item.witness_path.is_empty();
+        let holds = |item: &&Item| item.witness_path.as_ref().is_some_and(|path| !path.is_empty());
         let Some(held) = source.filter(holds).or(target.filter(holds)) else { return String::new() };
-        let witness = &held.witness_path[0];
+        let Some(witness) = held.witness_path.as_ref().and_then(|path| path.last()) else { return String::new() };
         let from = match source.map(|source| (source.kind, source.qualified_name.as_deref())) {
             None => String::new(),
             Some((Some(SymbolKind::File), _) | (_, None)) => "module level ".to_owned(),
@@ -281,14 +286,19 @@ impl Page {
         };
         let place = self.place(&witness.path, witness.line);
         let mut line = format!("{place} {from}{verb} {to}  {resolution}");
-        let others: Vec<String> =
-            held.site_lines.iter().filter(|line| **line != witness.line).map(|line| format!(":{line}")).collect();
-        if !others.is_empty() {
-            let shown = others[..others.len().min(6)].join(" ");
-            let more = if others.len() > 6 { format!(" and {} more", others.len() - 6) } else { String::new() };
-            write!(line, "  {}", self.paint(FAINT, &format!("also {shown}{more}"))).expect("writing to a string");
-        }
+        line.push_str(&self.also(held, witness.line));
         line
+    }
+
+    /// The other lines of a relation, whose first is shown.
+    fn also(&self, held: &Item, first: u32) -> String {
+        let others: Vec<String> = held.site_lines.iter().filter(|line| **line != first).map(|line| format!(":{line}")).collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        let shown = others[..others.len().min(6)].join(" ");
+        let more = if others.len() > 6 { format!(" and {} more", others.len() - 6) } else { String::new() };
+        format!("  {}", self.paint(FAINT, &format!("also {shown}{more}")))
     }
 
     fn explore(&mut self, response: &Response) {
@@ -388,7 +398,9 @@ impl Page {
         if boundary > 0 {
             self.faint(&format!("{} outside the path", counted(boundary, "relation")));
         }
-        if response.limitations.iter().any(|word| word == "traversal_limit") {
+        if response.operation == "impact" {
+            self.walk_remarks(response);
+        } else if response.limitations.iter().any(|word| word == "traversal_limit") {
             self.faint("the symbol has more relations than one answer follows");
         }
         if response.operation == "read" && response.limitations.iter().any(|word| word == "source_truncated") {
@@ -428,7 +440,7 @@ mod tests {
     use super::*;
     use crate::query::response::{CoverageReport, SCHEMA, Status, WitnessEdge};
 
-    fn item(path: &str, line: u32, kind: SymbolKind, name: &str, module: &str) -> Item {
+    pub(super) fn item(path: &str, line: u32, kind: SymbolKind, name: &str, module: &str) -> Item {
         Item {
             path: Arc::from(path),
             kind: Some(kind),
@@ -443,7 +455,7 @@ mod tests {
     }
 
     fn related(mut item: Item, path: &str, lines: &[u32], resolution: Resolution, rule: &str) -> Item {
-        item.witness_path = vec![WitnessEdge {
+        item.witness_path = Some(vec![WitnessEdge {
             source_id: String::new(),
             target_id: String::new(),
             kind: EdgeKind::Calls,
@@ -452,12 +464,12 @@ mod tests {
             reference_key: None,
             path: Arc::from(path),
             line: lines[0],
-        }];
+        }]);
         item.site_lines = lines.to_vec();
         item
     }
 
-    fn response(operation: &'static str, subject: Option<Item>, items: Vec<Item>) -> Response {
+    pub(super) fn response(operation: &'static str, subject: Option<Item>, items: Vec<Item>) -> Response {
         Response {
             schema: SCHEMA,
             scope_id: String::new(),
@@ -477,7 +489,7 @@ mod tests {
         }
     }
 
-    fn check(response: &Response, expected: &str) {
+    pub(super) fn check(response: &Response, expected: &str) {
         let plain = answer(response, Options::default());
         assert_eq!(plain, expected);
         let colored = answer(response, Options { color: true, ..Options::default() });

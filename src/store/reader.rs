@@ -422,6 +422,16 @@ impl Generation {
         self.rows("read a file's nodes", &sql, [text(path)], node_row)
     }
 
+    /// Returns the file nodes of the test files below the prefix, by path.
+    pub fn test_files(&self, prefix: &PathPrefix) -> Result<Vec<NodeRow>> {
+        let within = Within::new(prefix);
+        let sql = format!(
+            "SELECT {NODE} FROM files f JOIN code_nodes n ON n.id = f.node WHERE f.flags & ?1 {} ORDER BY f.id",
+            within.condition(2)
+        );
+        self.rows("find test files", &sql, [Value::Integer(FLAG_TEST)].into_iter().chain(within.values()), node_row)
+    }
+
     /// Returns the file whose module is called `module` for people, e.g. `django.db.models.query`; by path.
     pub fn files_of_module(&self, module: &str) -> Result<Vec<FileRow>> {
         let sql = format!("SELECT {FILE} FROM files WHERE module = ?1 ORDER BY id");
@@ -489,6 +499,18 @@ impl Generation {
         let mut edges = self.edges("read edges", &condition, [Value::Integer(source.0)])?;
         edges.sort_by_key(|edge| (edge.line, edge.column, edge.target, edge.kind));
         Ok(edges)
+    }
+
+    /// Returns the definition directly inside `outer` whose lines hold `line`: the one in whose head a reference stands that belongs to
+    /// the scope around it, as decorators, bases and annotations do.
+    pub fn definition_at(&self, outer: NodeId, line: u32) -> Result<Option<NodeId>> {
+        let sql = "SELECT n.id FROM code_nodes o JOIN files f ON f.id = o.file
+             JOIN code_nodes n ON n.id BETWEEN f.node AND f.node + f.nodes - 1
+             WHERE o.id = ?1 AND n.parent = ?1 AND ?2 BETWEEN n.start_line AND n.end_line
+             ORDER BY n.end_line - n.start_line, n.id LIMIT 1";
+        let found =
+            self.rows("find a definition", sql, [Value::Integer(outer.0), Value::Integer(line.into())], |row| row.get(0))?;
+        Ok(found.into_iter().next().map(NodeId))
     }
 
     /// Returns how many edges of the given kinds point to `target`.

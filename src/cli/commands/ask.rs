@@ -1,4 +1,4 @@
-//! The questions for people: `explore`, `symbols`, `map`, `read`, `callers`, `callees`.
+//! The questions for people: `explore`, `symbols`, `map`, `read`, `callers`, `callees`, `impact`.
 //!
 //! Must not know how answers are laid out. Invariant: a name that means several things is never answered for one of them.
 
@@ -32,14 +32,15 @@ enum Subject {
     Read { path: RepoPath, start_line: u64, end_line: u64 },
     Callers(String),
     Callees(String),
+    Impact(String),
 }
 
-struct Bounds {
-    prefix: PathPrefix,
-    limit: usize,
-    depth: u32,
+pub(super) struct Bounds {
+    pub prefix: PathPrefix,
+    pub limit: usize,
+    pub depth: u32,
     /// For people only when asked for.
-    max_bytes: Option<usize>,
+    pub max_bytes: Option<usize>,
 }
 
 /// What came of a question.
@@ -84,6 +85,7 @@ fn parse(command: &Command) -> Result<(Asked, Option<crate::cli::arguments::OnSt
         Command::Symbols { query, question } => (question, Subject::Symbols(words(query)?), false),
         Command::Callers(relation) => (&relation.question, Subject::Callers(symbol(&relation.symbol)?), relation.source),
         Command::Callees(relation) => (&relation.question, Subject::Callees(symbol(&relation.symbol)?), relation.source),
+        Command::Impact(relation) => (&relation.question, Subject::Impact(symbol(&relation.symbol)?), relation.source),
         Command::Map { question, .. } => (question, Subject::Map, false),
         Command::Read { place, question } => (question, place_to_read(place)?, false),
         _ => return Err(Failure::usage("this command is no question")),
@@ -100,7 +102,7 @@ fn parse(command: &Command) -> Result<(Asked, Option<crate::cli::arguments::OnSt
     Ok((Asked { subject, bounds: bounds(question, prefix)?, source }, question.on_stale))
 }
 
-fn bounds(question: &Question, prefix: PathPrefix) -> Result<Bounds, Failure> {
+pub(super) fn bounds(question: &Question, prefix: PathPrefix) -> Result<Bounds, Failure> {
     let within = |flag: &str, value: Option<u32>, least: usize, most: usize| match value {
         Some(value) if !(least..=most).contains(&(value as usize)) => {
             Err(Failure::usage(format!("{flag} takes a number from {least} to {most}")))
@@ -116,7 +118,7 @@ fn bounds(question: &Question, prefix: PathPrefix) -> Result<Bounds, Failure> {
 }
 
 /// Reads a path prefix as people type it: a trailing `/` and `.` are allowed.
-fn prefix_of(typed: &str) -> Result<PathPrefix, Failure> {
+pub(super) fn prefix_of(typed: &str) -> Result<PathPrefix, Failure> {
     let plain = typed.strip_prefix("./").unwrap_or(typed).trim_end_matches('/');
     let plain = if plain == "." || typed == "./" { "" } else { plain };
     if plain.is_empty() && typed.starts_with('/') {
@@ -182,7 +184,7 @@ fn find(snapshot: &Snapshot, asked: &Asked, room: usize) -> Result<Found, Failur
             };
             Operation::Read { path: path.clone(), file_sha256: hash, start_line: *start_line, end_line: *end_line }
         }
-        Subject::Callers(typed) | Subject::Callees(typed) => {
+        Subject::Callers(typed) | Subject::Callees(typed) | Subject::Impact(typed) => {
             // A prefix narrows the relations, and says nothing of where their subject is.
             let selection = select(snapshot.generation(), typed, &PathPrefix::default());
             let node = match selection.map_err(|error| Failure::of_query(&QueryError::Store(error)))? {
@@ -197,6 +199,7 @@ fn find(snapshot: &Snapshot, asked: &Asked, room: usize) -> Result<Found, Failur
             let relation = Relation { symbol_id: node.symbol.hex(), depth, prefix, limit };
             match &asked.subject {
                 Subject::Callers(_) => Operation::Callers(relation),
+                Subject::Impact(_) => Operation::Impact(relation),
                 _ => Operation::Callees(relation),
             }
         }

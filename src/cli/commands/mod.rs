@@ -2,6 +2,7 @@
 //!
 //! Must not know how an answer is found or laid out. Invariant: nothing is written before it is whole and, for answers, checked twice.
 
+mod affected;
 mod ask;
 mod build;
 mod export;
@@ -24,6 +25,7 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),
+        Command::Tests { paths, stdin, question } => affected::run(session, global, paths, *stdin, question, world),
         Command::Export { on_stale } => export::run(session, global, *on_stale, world),
         Command::Bench { subject } => bench::run(session, global, subject, world),
         question => ask::run(session, global, question, world),

@@ -24,6 +24,7 @@ use crate::model::{FileEdges, FileFacts, ParseStatus, RepoPath, Surface, Target}
 pub struct Python;
 
 const SOURCE: Dialect = "python";
+const CONFTEST: &str = "conftest.py";
 const STUB: Dialect = "python-stub";
 
 impl LanguageSupport for Python {
@@ -50,6 +51,29 @@ impl LanguageSupport for Python {
     fn is_test(&self, path: &RepoPath) -> bool {
         let (stem, suffix) = path.stem_and_suffix();
         suffix == Some("py") && (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest")
+    }
+
+    fn is_test_of(&self, test: &RepoPath, source: &RepoPath) -> bool {
+        if !self.is_test(test) || test.file_name() == CONFTEST {
+            return false;
+        }
+        if source.file_name() == CONFTEST {
+            let below = test.directory().strip_prefix(source.directory());
+            return below.is_some_and(|rest| source.directory().is_empty() || rest.is_empty() || rest.starts_with('/'));
+        }
+        let subject = match source.stem_and_suffix().0 {
+            "__init__" => source.directory().rsplit('/').next().unwrap_or_default(),
+            stem => stem,
+        };
+        // Tests of a private module rarely bear its underscore.
+        let subject = subject.trim_start_matches('_');
+        let stem = test.stem_and_suffix().0;
+        let of = |stem: Option<&str>| stem.is_some_and(|stem| !stem.is_empty() && stem.trim_start_matches('_') == subject);
+        of(stem.strip_prefix("test_")) || of(stem.strip_suffix("_test"))
+    }
+
+    fn test_limitations(&self) -> &'static [&'static str] {
+        &["fixtures_not_followed", "parametrization_not_followed", "plugins_not_followed"]
     }
 
     fn limitations(&self) -> &'static [&'static str] {

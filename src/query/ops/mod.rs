@@ -1,27 +1,37 @@
 //! The operations, one file each. Must not know budgets. Invariant: each fills the response of one [`Context`] and nothing else.
 
+pub mod affected;
 pub mod calls;
 pub mod explore;
+pub mod impact;
 pub mod map;
 pub mod read;
 pub mod symbols;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::SymbolKind;
 use crate::store::{Generation, NodeRow, StoreError};
 
+use super::reach::{Reach, Reached};
 use super::request::Request;
-use super::response::{Detail, Granularity, Item, Near, Response, Site, Why, WitnessEdge};
+use super::response::{
+    DEPTH_LIMIT, Detail, EDGES_OUTSIDE, Granularity, ITEM_LIMIT, Item, NODE_LIMIT, Near, OUTPUT_BUDGET, Response, Site,
+    TRAVERSAL_LIMIT, Why, WitnessEdge,
+};
 use super::select;
 use super::source::{MAX_SNIPPET, SourceRange, Sources};
 use super::walk::{Direction, Neighbour};
-use crate::model::Resolution;
 
 /// Most lines of one relation that are listed with their text.
 const MAX_SITES: usize = 12;
 /// Most bytes of such a line that are shown.
 const MAX_SITE: usize = 240;
+
+/// About what rendering may still add to the envelope and to a bare item: words for what it cuts.
+const ENVELOPE_WORDS: usize = 60;
+const ITEM_WORDS: usize = 36;
 
 /// What an operation reads from and writes into.
 pub struct Context<'g> {
@@ -61,12 +71,9 @@ impl<'g> Context<'g> {
             Direction::Callees => (&start.symbol, &node.symbol),
         };
         item.resolution = Some(neighbour.resolution());
-        item.reason = Some(match neighbour.resolution() {
-            Resolution::ResolvedStatic => Why::StaticPath,
-            Resolution::Candidate => Why::CandidatePath,
-        });
+        item.reason = Some(Why::of(neighbour.resolution()));
         item.granularity = Some(Granularity::Symbol);
-        item.witness_path = vec![WitnessEdge::of(witness, source, target)];
+        item.witness_path = Some(vec![WitnessEdge::of(witness, source, target)]);
         let mut lines: Vec<u32> = neighbour.edges.iter().map(|edge| edge.line).collect();
         lines.sort_unstable();
         lines.dedup();
@@ -75,6 +82,71 @@ impl<'g> Context<'g> {
         item.site_lines = lines;
         self.show(&mut item, node)?;
         Ok(item)
+    }
+
+    /// Returns the item of a node that a walk came to, with its path, the lines of its last step and what source it may show.
+    pub fn reached(&mut self, reached: &Reached) -> Result<Item, StoreError> {
+        let node = &reached.node;
+        let mut item = self.item(node);
+        item.resolution = Some(reached.strength.resolution());
+        item.reason = Some(Why::of(reached.strength.resolution()));
+        item.granularity = Some(if reached.climbed() { Granularity::Module } else { Granularity::Symbol });
+        item.through = reached.strength.is_through();
+        item.witness_path =
+            Some(reached.path.iter().map(|step| WitnessEdge::of(&step.edge, &step.source, &step.target)).collect());
+        item.via = reached.path.iter().map(|step| step.target_name.clone()).collect();
+        let Some(last) = reached.path.last() else { return Ok(item) };
+        item.wanted = Some(self.detail(node, &last.edge.path, &last.lines)?);
+        item.site_lines.clone_from(&last.lines);
+        // Of a file or container that is reached as a whole, the first lines say nothing of why.
+        if node.kind != SymbolKind::File && !last.lines.is_empty() {
+            self.show(&mut item, node)?;
+        }
+        Ok(item)
+    }
+
+    /// Makes the items of what a walk reached, among those that `wanted` says: the strongest ones that the limit and the budget leave
+    /// room for, in the order of relations. Says what the walk and the choice left out.
+    pub fn strongest(&mut self, reach: &Reach, limit: usize, wanted: impl Fn(&Reached) -> bool) -> Result<Vec<Item>, StoreError> {
+        let mut order = reach.by_strength();
+        order.retain(|index| wanted(&reach.reached[*index]));
+        let response = &mut self.response;
+        response.total += order.len() as u64;
+        response.coverage.path_boundary_edges += reach.boundary_edges;
+        let cuts = [(reach.cuts.depth, DEPTH_LIMIT), (reach.cuts.edges, TRAVERSAL_LIMIT), (reach.cuts.nodes, NODE_LIMIT)];
+        for (_, word) in cuts.into_iter().filter(|(cut, _)| *cut) {
+            response.cut(word);
+        }
+        if reach.boundary_edges > 0 {
+            response.limit(EDGES_OUTSIDE);
+        }
+        if order.len() > limit {
+            order.truncate(limit);
+            response.cut(ITEM_LIMIT);
+        }
+        // The rendered answer is cut from its end, where the order of relations does not put the weakest.
+        let mut room = self.max_bytes.saturating_sub(length(&self.response) + ENVELOPE_WORDS);
+        let mut chosen: BTreeMap<usize, Item> = BTreeMap::new();
+        for index in order {
+            let item = self.reached(&reach.reached[index])?;
+            if self.max_bytes != usize::MAX {
+                let bare = length(&item) + ITEM_WORDS;
+                if bare > room && !chosen.is_empty() {
+                    self.response.cut(OUTPUT_BUDGET);
+                    break;
+                }
+                room = room.saturating_sub(bare);
+            }
+            chosen.insert(index, item);
+        }
+        Ok(chosen.into_values().collect())
+    }
+
+    /// Returns how many references may mean one of the nodes but could not be bound.
+    pub fn mentions_of(&self, nodes: &[NodeRow]) -> Result<u64, StoreError> {
+        let names: BTreeSet<&Arc<str>> =
+            nodes.iter().filter(|node| node.kind != SymbolKind::File).map(|node| &node.name).collect();
+        names.into_iter().map(|name| self.generation.unresolved_mentions(name)).sum()
     }
 
     /// Returns the head of a definition.
@@ -133,4 +205,9 @@ impl<'g> Context<'g> {
         };
         self.response.coverage.near = Some(near.iter().map(near_of).collect());
     }
+}
+
+/// Returns how many bytes a value of the contract takes as JSON.
+fn length<T: serde::Serialize>(value: &T) -> usize {
+    serde_json::to_string(value).map_or(0, |text| text.len())
 }

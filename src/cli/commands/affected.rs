@@ -1,0 +1,269 @@
+//! `tests`: the paths of the test files that a change of source files may break, and nothing else on standard output, so that a test runner
+//! can take them as they are.
+//!
+//! Must not know how tests are found. Invariant: a path that cannot be followed is named and never counted as one without tests, and
+//! "none" is not said where a limit was met.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use crate::cli::arguments::{Global, Question};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::{Session, Stop, World};
+use crate::engine::{Admission, Answer, Snapshot};
+use crate::model::RepoPath;
+use crate::query::request::{DEFAULT_BYTES, Paths};
+use crate::query::response::NotFollowed;
+use crate::query::{self, Operation, QueryError, Request, Response, Status, standing};
+use crate::render::{budget, json, text};
+
+use super::ask::{bounds, prefix_of};
+use super::{policy, say_synced};
+
+/// Most bytes of paths that are read from standard input.
+const MAX_INPUT: u64 = 16 << 20;
+
+/// What came of the question: the answer about the paths that could be followed, if any, and the others.
+struct Found {
+    response: Option<Box<Response>>,
+    not_followed: Vec<NotFollowed>,
+}
+
+pub fn run(
+    session: &mut Session,
+    global: &Global,
+    typed: &[String],
+    stdin: bool,
+    question: &Question,
+    world: &mut World<'_>,
+) -> Result<Exit, Stop> {
+    let mut typed = typed.to_vec();
+    if stdin {
+        typed.extend(read_paths(world)?);
+    }
+    let prefix = prefix_of(question.path.as_deref().unwrap_or_default())?;
+    let mut bounds = bounds(question, prefix)?;
+    if question.limit.is_none() && !global.json {
+        // A runner must get all of them.
+        bounds.limit = usize::MAX;
+    }
+    let here = world.environment.current_dir.clone();
+    let engine = session.engine(global, &world.environment)?;
+    let place = Place::new(engine.scope().root(), &here);
+    let admission = Admission {
+        on_stale: policy(question.on_stale, engine.scope().on_stale()),
+        expected_fingerprint: None,
+        limit: engine.scope().limits().query(),
+    };
+    let room = bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
+    let answer = engine
+        .ask(admission, |snapshot| {
+            let fingerprint = snapshot.generation().identity().fingerprint;
+            find(snapshot, &typed, &place, &bounds, room).map(|found| (found, fingerprint))
+        })
+        .map_err(|error| Failure::of_engine(&error))?;
+    let Answer { value, checked, synced, .. } = answer;
+    let (Found { response, not_followed }, fingerprint) = value?;
+    say_synced(synced.as_ref(), global, world)?;
+    for NotFollowed { path, reason } in &not_followed {
+        writeln!(world.err, "not followed: {} ({})", text::clean(path), why(reason))?;
+    }
+    let unfollowed = || Failure::of_missing_paths("no test was found, but not every path could be followed");
+    let Some(response) = response else { return Err(unfollowed().into()) };
+    let is_none = response.items.is_empty();
+    let is_cut = response.status == Status::Partial;
+    let remarks = text::test_remarks(&response);
+    if global.json {
+        let response = budget::fit(*response, room).map_err(|error| Failure::of_budget(&error))?;
+        writeln!(world.out, "{}", json::encode(&response))?;
+    } else {
+        let response = match bounds.max_bytes {
+            Some(bytes) => budget::fit(*response, bytes).map_err(|error| Failure::of_budget(&error))?,
+            None => *response,
+        };
+        let paths: BTreeSet<String> = response.items.iter().map(|item| place.seen_from_here(&item.path)).collect();
+        for path in paths {
+            writeln!(world.out, "{path}")?;
+        }
+        if !global.quiet {
+            for remark in remarks {
+                writeln!(world.err, "{remark}")?;
+            }
+            let (files, elapsed) = (checked.files, checked.elapsed);
+            let checked = text::Checked { files, elapsed, generation: &fingerprint.hex() };
+            write!(world.err, "{}", text::checked(&checked, text::Options::default()))?;
+        }
+    }
+    match (is_none, is_cut) {
+        (false, _) => Ok(Exit::Answered),
+        (true, true) => {
+            writeln!(world.err, "no test was found before a limit was met; there may be some")?;
+            Ok(Exit::Failed)
+        }
+        (true, false) if !not_followed.is_empty() => Err(unfollowed().into()),
+        (true, false) => Ok(Exit::NothingFound),
+    }
+}
+
+/// Asks about the paths that are source files of the generation.
+fn find(
+    snapshot: &Snapshot,
+    typed: &[String],
+    place: &Place,
+    bounds: &super::ask::Bounds,
+    room: usize,
+) -> Result<Found, Failure> {
+    let mut paths: BTreeSet<RepoPath> = BTreeSet::new();
+    let mut not_followed: Vec<NotFollowed> = Vec::new();
+    let mut failed = |path: &str, reason: &str| {
+        let entry = NotFollowed { path: path.to_owned(), reason: reason.into() };
+        if !not_followed.contains(&entry) {
+            not_followed.push(entry);
+        }
+    };
+    for typed in typed {
+        let candidates = place.candidates(typed);
+        let mut reason = None;
+        for path in &candidates {
+            let found = standing(snapshot.generation(), path).map_err(|error| Failure::of_query(&QueryError::Store(error)))?;
+            reason = match found.reason() {
+                None if !bounds.prefix.matches(path.as_str()) => Some("outside_path".into()),
+                None => {
+                    paths.insert(path.clone());
+                    None
+                }
+                reason => reason,
+            };
+            // What is not there as seen from here may be there as seen from the root.
+            if reason.as_deref() != Some("not_indexed") {
+                break;
+            }
+        }
+        match reason {
+            _ if candidates.is_empty() => failed(typed, "outside_worktree"),
+            Some(reason) => failed(typed, &reason),
+            None => {}
+        }
+    }
+    not_followed.sort_by(|left, right| left.path.cmp(&right.path));
+    if paths.is_empty() {
+        return Ok(Found { response: None, not_followed });
+    }
+    let paths = Paths { paths: paths.into_iter().collect(), prefix: bounds.prefix.clone(), limit: bounds.limit };
+    let request = Request { max_bytes: room, ..Request::new(Operation::AffectedTests(paths)) };
+    let mut response = query::run(snapshot, &request).map_err(|error| Failure::of_query(&error))?;
+    if !not_followed.is_empty() {
+        response.coverage.paths_not_followed = Some(not_followed.clone());
+    }
+    Ok(Found { response: Some(Box::new(response)), not_followed })
+}
+
+/// Reads paths, one a line; a line may end as lines do elsewhere.
+fn read_paths(world: &mut World<'_>) -> Result<Vec<String>, Failure> {
+    let mut input = String::new();
+    let read = world.input.take(MAX_INPUT).read_to_string(&mut input);
+    read.map_err(|error| Failure::usage(format!("the paths cannot be read from standard input: {error}")))?;
+    let lines = input.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+fn why(reason: &str) -> &str {
+    match reason {
+        "not_indexed" => "not in the index: deleted, ignored or never there",
+        "not_source" => "not source code",
+        "outside_path" => "outside --path",
+        "outside_worktree" => "outside the worktree",
+        word => word,
+    }
+}
+
+/// Where paths are typed and read.
+struct Place {
+    root: PathBuf,
+    /// The current directory below the root; `None` when it is not below it.
+    below: Option<PathBuf>,
+}
+
+impl Place {
+    fn new(root: &Path, here: &Path) -> Self {
+        // The root of a scope is canonical.
+        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+        Self { root: root.to_owned(), below: here.strip_prefix(root).ok().map(Path::to_owned) }
+    }
+
+    /// Returns what a typed path may mean, nearest first: as seen from the current directory, and as Git prints it.
+    fn candidates(&self, typed: &str) -> Vec<RepoPath> {
+        let plain = |path: PathBuf| {
+            let mut parts: Vec<&str> = Vec::new();
+            for part in path.components() {
+                match part {
+                    Component::Normal(part) => parts.push(part.to_str()?),
+                    Component::ParentDir => {
+                        parts.pop()?;
+                    }
+                    Component::CurDir => {}
+                    Component::RootDir | Component::Prefix(_) => return None,
+                }
+            }
+            RepoPath::parse(&parts.join("/")).ok()
+        };
+        let typed = Path::new(typed);
+        let mut found: Vec<RepoPath> = Vec::new();
+        if typed.is_absolute() {
+            found.extend(typed.strip_prefix(&self.root).ok().and_then(|path| plain(path.to_owned())));
+            return found;
+        }
+        found.extend(self.below.as_ref().and_then(|below| plain(below.join(typed))));
+        found.extend(plain(typed.to_owned()).filter(|path| found.first() != Some(path)));
+        found
+    }
+
+    /// Returns a path of the worktree as it is typed in the current directory.
+    fn seen_from_here(&self, path: &str) -> String {
+        let Some(below) = &self.below else { return path.to_owned() };
+        let here: Vec<_> = below.iter().collect();
+        let there: Vec<_> = Path::new(path).iter().collect();
+        let shared = here.iter().zip(&there).take_while(|(here, there)| here == there).count();
+        let mut seen: PathBuf = std::iter::repeat_n("..", here.len() - shared).collect();
+        seen.extend(&there[shared..]);
+        seen.to_string_lossy().into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_as_seen_from_here() {
+        let check = |below: Option<&str>, typed: &str, want: &str| {
+            let place = Place { root: PathBuf::from("/w"), below: below.map(PathBuf::from) };
+            let found: Vec<String> = place.candidates(typed).iter().map(RepoPath::to_string).collect();
+            assert_eq!(found.join(" "), want, "{typed}");
+        };
+        check(Some(""), "a/b.py", "a/b.py");
+        check(Some(""), "./a.py", "a.py");
+        check(Some("a"), "b.py", "a/b.py b.py");
+        check(Some("a"), "../b.py", "b.py");
+        check(Some("a"), "a/b.py", "a/a/b.py a/b.py");
+        check(Some("a"), "../../b.py", "");
+        check(Some("a"), "/w/b.py", "b.py");
+        check(Some("a"), "/other/b.py", "");
+        check(None, "b.py", "b.py");
+        check(Some(""), ".", "");
+        check(Some(""), "a:b", "");
+    }
+
+    #[test]
+    fn paths_as_printed_here() {
+        let check = |below: Option<&str>, path: &str, want: &str| {
+            let place = Place { root: PathBuf::from("/w"), below: below.map(PathBuf::from) };
+            assert_eq!(place.seen_from_here(path), want);
+        };
+        check(Some(""), "tests/a.py", "tests/a.py");
+        check(Some("tests"), "tests/a.py", "a.py");
+        check(Some("src/x"), "src/tests/a.py", "../tests/a.py");
+        check(None, "tests/a.py", "tests/a.py");
+    }
+}
