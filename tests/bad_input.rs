@@ -93,7 +93,8 @@ fn requests_that_do_not_fit() {
             "invalid_code_request",
             2,
         ),
-        (format!(r#"{{"kind":"impact","symbol_id":"{other}"}}"#), &fingerprint, "unsupported_capability", 5),
+        (format!(r#"{{"kind":"impact","symbol_id":"{other}"}}"#), &fingerprint, "code_target_missing", 2),
+        (r#"{"kind":"changes"}"#.to_owned(), &fingerprint, "baseline_unavailable", 5),
     ] {
         let request = format!(r#"{{"operation":{operation},"expected_fingerprint":"{fingerprint}"}}"#);
         let run = sandbox.query(&request).ended(status);

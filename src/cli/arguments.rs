@@ -123,6 +123,8 @@ pub enum Command {
         #[command(flatten)]
         question: Question,
     },
+    /// List the files that changed since the index before
+    Changes(Comparison),
     /// Answer a request of the wire contract
     Query {
         /// File that holds the request, `-` for standard input
@@ -176,6 +178,17 @@ pub struct Relation {
     pub source: bool,
     #[command(flatten)]
     pub question: Question,
+}
+
+/// The flags of questions that compare with an earlier index.
+#[derive(Debug, Default, Args)]
+pub struct Comparison {
+    /// Keep the JSON answer within so many bytes
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<u32>,
+    /// What to do when the index differs from the disk
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub on_stale: Option<OnStale>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,21 @@ use crate::analysis::AnalysisError;
 use crate::store::StoreError;
 use crate::workspace::{PolicyError, WorkspaceError};
 
+/// Why a generation cannot be compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    #[error("no earlier generation is kept; there is one after the next sync that finds a change")]
+    NoPrevious,
+    #[error("no generation of this fingerprint is kept; `sextant status` lists those that are")]
+    NotKept,
+    #[error("it belongs to another branch")]
+    OtherBranch,
+    #[error("it was built before this folder had, lost or changed its Git repository")]
+    OtherRepository,
+    #[error("HEAD does not descend from the commit it was built at, as far as the history here shows")]
+    NoDescent,
+}
+
 /// Why a question or a build was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -20,6 +35,13 @@ pub enum EngineError {
     /// The store failed while a generation was read.
     #[error("the index cannot be read")]
     Read(#[source] StoreError),
+    /// There is nothing to compare with, or what there is must not be compared with this worktree.
+    #[error("{0}")]
+    BaselineUnavailable(Unavailable),
+    /// The store failed while the generation to compare with was opened. History cannot be built anew, so no build repairs this; the next
+    /// one only forgets what is damaged.
+    #[error("the generation to compare with cannot be read")]
+    Baseline(#[source] StoreError),
     /// The store failed while a generation was built.
     #[error("the index cannot be written")]
     Write(#[source] StoreError),
@@ -49,13 +71,14 @@ impl EngineError {
                 WorkspaceError::Timeout => "code_timeout",
             },
             Self::Policy(_) => "code_repository_unconfigured",
-            Self::Read(error) | Self::Write(error) => match error {
+            Self::BaselineUnavailable(_) => "baseline_unavailable",
+            Self::Read(error) | Self::Baseline(error) | Self::Write(error) => match error {
                 StoreError::Damaged { .. } => "index_integrity_failed",
                 StoreError::Missing => "code_index_missing",
                 StoreError::Sqlite { .. } => "code_storage_unavailable",
                 StoreError::CacheLimit => "code_cache_limit_exceeded",
                 StoreError::LockTimeout => "code_timeout",
-                _ if matches!(self, Self::Read(_)) => "code_storage_unavailable",
+                _ if matches!(self, Self::Read(_) | Self::Baseline(_)) => "code_storage_unavailable",
                 _ => "code_build_failed",
             },
             Self::Analysis(_) => "code_build_failed",

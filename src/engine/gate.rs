@@ -12,14 +12,16 @@ use crate::model::Fingerprint;
 use crate::store::{Generation, StoreError};
 
 use super::EngineError;
+use super::baseline::{self, Baseline, Taken};
 use super::owner::Engine;
-use super::report::{BuildOutcome, now};
+use super::report::{BuildOutcome, now, time};
 use super::scope::Scope;
 
 /// A generation that equalled the worktree when the check of this request ran.
 #[derive(Debug)]
 pub struct Snapshot {
     generation: Generation,
+    baseline: Option<Box<Generation>>,
     checked_at: String,
     checked: Checked,
 }
@@ -27,6 +29,16 @@ pub struct Snapshot {
 impl Snapshot {
     pub fn generation(&self) -> &Generation {
         &self.generation
+    }
+
+    /// Returns the generation to compare with, where the request asked for one.
+    pub fn baseline(&self) -> Option<&Generation> {
+        self.baseline.as_deref()
+    }
+
+    /// Returns when the baseline was built, as [`Self::checked_at`] is written; `None` where that is not known.
+    pub fn baseline_built_at(&self) -> Option<String> {
+        self.baseline.as_ref().and_then(|baseline| time(baseline.built()))
     }
 
     /// Returns when the check began, RFC 3339 with microseconds and offset `+00:00`.
@@ -60,6 +72,8 @@ pub struct Admission {
     pub on_stale: OnStale,
     /// The only generation that may answer.
     pub expected_fingerprint: Option<Fingerprint>,
+    /// What the answer compares with.
+    pub baseline: Baseline,
     /// How long the checks and the operation may take together; a sync in between has `build_seconds` of its own.
     pub limit: Duration,
 }
@@ -75,6 +89,17 @@ pub struct Answer<R> {
     pub checked_at: String,
 }
 
+/// Most times that a generation is looked for while others publish.
+const MAX_ROUNDS: u32 = 8;
+
+/// What stands beside the generation that answers.
+enum Beside {
+    Nothing,
+    Baseline(Box<Generation>),
+    /// Another generation serves by now.
+    Moved,
+}
+
 impl Engine {
     /// Lets `operation` run on a generation that is what the worktree holds, and delivers what it gave if it still is.
     ///
@@ -87,6 +112,7 @@ impl Engine {
         if !self.scope().enabled() {
             return Err(EngineError::Disabled);
         }
+        let mut taken = baseline::take(self.cache(), admission.baseline);
         let mut synced: Option<BuildOutcome> = None;
         if admission.on_stale == OnStale::Sync && self.cache().has_damage_mark() {
             synced = Some(self.sync()?);
@@ -95,8 +121,11 @@ impl Engine {
         loop {
             attempts += 1;
             let may_sync = admission.on_stale == OnStale::Sync && attempts < 3;
-            match self.admit(admission, &mut operation) {
-                Ok(answer) => return Ok(Answer { synced, ..answer }),
+            match self.admit(admission, &mut taken, &mut operation) {
+                Ok(Some(answer)) => return Ok(Answer { synced, ..answer }),
+                // Someone published meanwhile; what they did need not be done again.
+                Ok(None) if attempts < MAX_ROUNDS => {}
+                Ok(None) => return Err(EngineError::Busy),
                 Err(EngineError::Changed | EngineError::Read(StoreError::Damaged { .. })) if may_sync => {
                     let outcome = self.sync()?;
                     synced = Some(outcome);
@@ -106,7 +135,13 @@ impl Engine {
         }
     }
 
-    fn admit<R>(&mut self, admission: Admission, operation: &mut impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, EngineError> {
+    /// Returns `None` when another generation serves than the one that was opened, so that it is to be opened again.
+    fn admit<R>(
+        &mut self,
+        admission: Admission,
+        taken: &mut Taken,
+        operation: &mut impl FnMut(&Snapshot) -> R,
+    ) -> Result<Option<Answer<R>>, EngineError> {
         let started = Instant::now();
         let checked_at = now();
         let limit = admission.limit;
@@ -121,25 +156,62 @@ impl Engine {
                 return Err(error);
             }
         };
-        let snapshot = Snapshot { generation, checked_at: checked_at.clone(), checked };
-        let outcome = self.operate(admission, &snapshot, operation, deadline);
-        self.keep_open(snapshot.generation);
+        let baseline = match self.beside(admission, taken, &generation, deadline) {
+            Ok(Beside::Nothing) => None,
+            Ok(Beside::Baseline(baseline)) => Some(baseline),
+            Ok(Beside::Moved) => return Ok(None),
+            Err(error) => {
+                self.keep_open(generation);
+                return Err(error);
+            }
+        };
+        let snapshot = Snapshot { generation, baseline, checked_at: checked_at.clone(), checked };
+        let outcome = self.operate(&snapshot, operation, deadline);
+        let Snapshot { generation, baseline, .. } = snapshot;
+        self.keep_open(generation);
+        if let (Baseline::Kept(_), Some(baseline)) = (admission.baseline, baseline) {
+            *taken = Taken::Held(baseline);
+        }
         let (value, after) = outcome?;
         in_time()?;
         checked.elapsed += after.elapsed;
-        Ok(Answer { value, checked, synced: None, checked_at })
+        Ok(Some(Answer { value, checked, synced: None, checked_at }))
+    }
+
+    /// Finds what a checked generation is compared with, once it is known to be the one that the request expects.
+    fn beside(
+        &self,
+        admission: Admission,
+        taken: &mut Taken,
+        generation: &Generation,
+        deadline: Instant,
+    ) -> Result<Beside, EngineError> {
+        let current = generation.identity();
+        if admission.expected_fingerprint.is_some_and(|expected| expected != current.fingerprint) {
+            return Err(EngineError::Fingerprint);
+        }
+        let found = match admission.baseline {
+            Baseline::None => return Ok(Beside::Nothing),
+            Baseline::Previous => match baseline::open_previous(self.cache(), generation)? {
+                Some(found) => found,
+                None => return Ok(Beside::Moved),
+            },
+            Baseline::Kept(_) => match std::mem::replace(taken, Taken::Nothing) {
+                Taken::Held(found) => found,
+                Taken::Failed(error) => return Err(error),
+                Taken::Nothing => return Err(EngineError::Busy),
+            },
+        };
+        baseline::check(self.scope(), found.identity(), current, deadline)?;
+        Ok(Beside::Baseline(found))
     }
 
     fn operate<R>(
         &self,
-        admission: Admission,
         snapshot: &Snapshot,
         operation: &mut impl FnMut(&Snapshot) -> R,
         deadline: Instant,
     ) -> Result<(R, Checked), EngineError> {
-        if admission.expected_fingerprint.is_some_and(|expected| expected != snapshot.generation.identity().fingerprint) {
-            return Err(EngineError::Fingerprint);
-        }
         let marked = self.cache().has_damage_mark();
         let value = operation(snapshot);
         if !marked && self.cache().has_damage_mark() {

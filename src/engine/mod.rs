@@ -2,6 +2,7 @@
 //!
 //! Must not know what a question is. Invariant: nobody gets at a generation but through [`Engine::ask`].
 
+mod baseline;
 mod error;
 pub mod gate;
 mod intake;
@@ -14,11 +15,12 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-pub use error::EngineError;
+pub use baseline::Baseline;
+pub use error::{EngineError, Unavailable};
 pub use gate::{Admission, Answer, Checked, Snapshot};
 pub use owner::Engine;
 pub use report::{
-    BuildCounts, BuildOutcome, BuildStatus, Cleared, Freshness, LastBuild, LastBuildReport, Stage, Status, StatusWord,
+    BuildCounts, BuildOutcome, BuildStatus, Cleared, Freshness, KeptReport, LastBuild, LastBuildReport, Stage, Status, StatusWord,
 };
 pub use scope::Scope;
 pub use status::OPERATIONS;

@@ -3,7 +3,7 @@
 //! Must not run on two threads at once, which `&mut self` sees to. Invariant: the database is written by builds alone.
 
 use crate::config::{self, Config};
-use crate::store::{Cache, Generation};
+use crate::store::{Cache, Generation, KeptGeneration};
 
 use super::EngineError;
 use super::report::{BuildOutcome, Cleared};
@@ -77,6 +77,11 @@ impl Engine {
         self.memory = None;
         let retained = self.cache.clear().map_err(EngineError::Write)?;
         Ok(Cleared { status: "cleared", retained_reader_generations: retained })
+    }
+
+    /// Returns the generations that answers can be compared with, the one that serves first; none where that cannot be known.
+    pub fn kept(&self) -> Vec<KeptGeneration> {
+        self.cache.kept().unwrap_or_default()
     }
 
     /// Starts or ends the log of the queries that builds execute.

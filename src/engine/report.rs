@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
+use crate::store::{KeptGeneration, Role};
 
 /// What `index` or `sync` came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +106,29 @@ pub struct LastBuildReport {
     pub watch: &'static str,
     /// Which check is in force before an answer.
     pub check: &'static str,
+    /// The generations that answers can come from or be compared with, the one that serves first.
+    pub kept: Vec<KeptReport>,
+}
+
+/// A generation that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptReport {
+    pub fingerprint: String,
+    /// `current`, `previous`, or `first` at this branch and HEAD.
+    pub role: &'static str,
+    /// When it was built, where that is known.
+    pub built_at: Option<String>,
+}
+
+impl KeptReport {
+    pub(super) fn of(kept: &KeptGeneration) -> Self {
+        let role = match kept.role {
+            Role::Current => "current",
+            Role::Previous => "previous",
+            Role::First => "first",
+        };
+        Self { fingerprint: kept.fingerprint.hex(), role, built_at: time(kept.built) }
+    }
 }
 
 /// The states of a scope.
@@ -135,9 +159,18 @@ pub struct Cleared {
     pub retained_reader_generations: u64,
 }
 
-/// Returns the current time as the contract writes it: RFC 3339 with microseconds and offset `+00:00`.
+/// How the contract writes times: RFC 3339 with microseconds and offset `+00:00`.
+const TIME: &str = "%Y-%m-%dT%H:%M:%S.%6f+00:00";
+
+/// Returns the current time.
 pub(super) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
+    jiff::Timestamp::now().strftime(TIME).to_string()
+}
+
+/// Returns a time in microseconds since 1970; `None` for 0 and what no calendar has.
+pub(super) fn time(microseconds: i64) -> Option<String> {
+    let time = jiff::Timestamp::from_microsecond(microseconds).ok().filter(|_| microseconds != 0)?;
+    Some(time.strftime(TIME).to_string())
 }
 
 /// Returns the highest resident size of this process so far.
@@ -155,6 +188,8 @@ mod tests {
     fn times_are_written_as_the_contract_says() {
         let now = now();
         assert_eq!((now.len(), &now[10..11], &now[19..20], &now[26..]), (32, "T", ".", "+00:00"), "{now}");
+        assert_eq!(time(1_000_001).as_deref(), Some("1970-01-01T00:00:01.000001+00:00"));
+        assert_eq!([time(0), time(i64::MAX), time(i64::MIN)], [None, None, None]);
     }
 
     #[test]

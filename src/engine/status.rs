@@ -10,12 +10,12 @@ use crate::store::StoreError;
 use super::EngineError;
 use super::gate::check;
 use super::owner::Engine;
-use super::report::{Freshness, LastBuild, LastBuildReport, Status, StatusWord};
+use super::report::{Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
 use super::sync::last_build;
 
 /// The operations that this build answers.
 pub const OPERATIONS: &[&str] =
-    &["status", "map", "symbols", "explore", "callers", "callees", "impact", "affected_tests", "read"];
+    &["status", "map", "symbols", "explore", "callers", "callees", "impact", "affected_tests", "read", "changes"];
 
 impl Engine {
     /// Returns the status of the scope.
@@ -66,7 +66,8 @@ impl Engine {
                 status.reason = Some(error.code().to_owned());
             }
         }
-        status.last_build = last_build.map(|build| LastBuildReport { build, watch: "none", check: "full" });
+        let kept: Vec<KeptReport> = self.kept().iter().map(KeptReport::of).collect();
+        status.last_build = last_build.map(|build| LastBuildReport { build, watch: "none", check: "full", kept });
         status
     }
 }

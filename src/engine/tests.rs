@@ -8,7 +8,7 @@ use crate::config::{Config, Environment, OnStale, Selection};
 use crate::model::PathPrefix;
 use crate::store::Generation;
 
-use super::{Admission, BuildStatus, Engine, EngineError, Freshness, LastBuild, StatusWord};
+use super::{Admission, Baseline, BuildStatus, Engine, EngineError, Freshness, LastBuild, StatusWord};
 
 /// A folder with files, and a cache for it.
 struct Fixture {
@@ -89,7 +89,7 @@ impl Fixture {
 }
 
 fn admission(on_stale: OnStale) -> Admission {
-    Admission { on_stale, expected_fingerprint: None, limit: std::time::Duration::from_secs(60) }
+    Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: std::time::Duration::from_secs(60) }
 }
 
 /// Asks for the number of nodes of a name.

@@ -33,6 +33,9 @@ pub enum QueryError {
     RangeMissing { start_line: u64, lines: u32 },
     #[error("{what} is not what the request expects")]
     Changed { what: &'static str },
+    /// The gate was asked for none, or had none.
+    #[error("there is no generation to compare with")]
+    NoBaseline,
     #[error("`{operation}` is not supported by this build")]
     Unsupported { operation: &'static str },
     #[error("the index cannot be read")]
@@ -46,6 +49,7 @@ impl QueryError {
             Self::TargetMissing { .. } => "code_target_missing",
             Self::RangeMissing { .. } => "code_range_missing",
             Self::Changed { .. } => "code_changed",
+            Self::NoBaseline => "baseline_unavailable",
             Self::Unsupported { .. } => "unsupported_capability",
             Self::Store(StoreError::Damaged { .. }) => "index_integrity_failed",
             Self::Store(StoreError::Missing) => "code_index_missing",
@@ -65,16 +69,16 @@ type Result<T> = std::result::Result<T, QueryError>;
 /// # Errors
 /// [`QueryError`] when the request's target or expectations do not fit the generation, or it cannot be read.
 pub fn run(snapshot: &Snapshot, request: &Request) -> Result<Response> {
-    answer(snapshot.generation(), snapshot.checked_at(), request)
+    answer(snapshot.generation(), snapshot.baseline(), snapshot.checked_at(), request)
 }
 
-fn answer(generation: &Generation, checked_at: &str, request: &Request) -> Result<Response> {
+fn answer(generation: &Generation, baseline: Option<&Generation>, checked_at: &str, request: &Request) -> Result<Response> {
     let operation = &request.operation;
     let _span = tracing::debug_span!("query", operation = operation.kind()).entered();
     if request.expected_fingerprint.is_some_and(|expected| expected != generation.identity().fingerprint) {
         return Err(QueryError::Changed { what: "the fingerprint" });
     }
-    let mut context = ops::Context::new(generation, checked_at, request);
+    let mut context = ops::Context::new(generation, baseline, checked_at, request);
     match operation {
         Operation::Map { prefix, depth, limit } => ops::map::run(&mut context, prefix, *depth, *limit)?,
         Operation::Symbols { query, prefix, limit } => ops::symbols::run(&mut context, query, prefix, *limit)?,
@@ -86,7 +90,8 @@ fn answer(generation: &Generation, checked_at: &str, request: &Request) -> Resul
         }
         Operation::Impact(relation) => ops::impact::run(&mut context, relation)?,
         Operation::AffectedTests(paths) => ops::affected::run(&mut context, paths)?,
-        Operation::Status | Operation::Changes | Operation::ImpactChanges(_) => {
+        Operation::Changes => ops::changes::run(&mut context)?,
+        Operation::Status | Operation::ImpactChanges(_) => {
             return Err(QueryError::Unsupported { operation: operation.kind() });
         }
     }

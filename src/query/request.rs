@@ -119,7 +119,7 @@ impl Operation {
 
     /// Returns whether this build answers it. The others are parsed in full and refused with `unsupported_capability`.
     pub fn is_supported(&self) -> bool {
-        !matches!(self, Self::Changes | Self::ImpactChanges(_))
+        !matches!(self, Self::ImpactChanges(_))
     }
 
     /// Returns whether the contract demands `expected_fingerprint`.

@@ -245,6 +245,23 @@ pub enum Granularity {
     Module,
 }
 
+/// What became of a file between two generations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// A file that differs between two generations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    pub change: Change,
+    pub before_sha256: Option<ContentHash>,
+    pub after_sha256: Option<ContentHash>,
+}
+
 /// Why an item that could show source shows none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -275,8 +292,9 @@ pub struct Site {
     pub text: Option<String>,
 }
 
-/// One entry of `items`: a definition, a file, or the piece of a file that `read` gives.
+/// One entry of `items`: a definition, a file, the piece of a file that `read` gives, or a file that changed.
 #[derive(Clone, Debug, Default, Serialize)]
+#[serde(remote = "Self")]
 pub struct Item {
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
     pub id: Option<SymbolId>,
@@ -318,6 +336,9 @@ pub struct Item {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
 
+    /// What became of the file; an item that has it shows nothing but this and its path.
+    #[serde(skip)]
+    pub change: Option<FileChange>,
     /// What is shown after all identities and before any snippet, while it fits; rendering moves it to `detail`.
     #[serde(skip)]
     pub wanted: Option<Detail>,
@@ -343,6 +364,27 @@ pub struct Item {
     /// For relations in `explore`: index of the seed they belong to.
     #[serde(skip)]
     pub seed: Option<usize>,
+}
+
+impl Serialize for Item {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Changed<'i> {
+            path: &'i str,
+            change: Change,
+            #[serde(serialize_with = "hex")]
+            before_sha256: Option<ContentHash>,
+            #[serde(serialize_with = "hex")]
+            after_sha256: Option<ContentHash>,
+        }
+        match self.change {
+            Some(FileChange { change, before_sha256, after_sha256 }) => {
+                Changed { path: &self.path, change, before_sha256, after_sha256 }.serialize(serializer)
+            }
+            // The derived form, which `remote` names so.
+            None => Self::serialize(self, serializer),
+        }
+    }
 }
 
 /// The head of a definition and the lines of a relation.
@@ -435,6 +477,14 @@ mod tests {
             "ab".repeat(32),
             "01".repeat(32)
         );
+        assert_eq!(serde_json::to_string(&item).expect("no map keys"), expected);
+    }
+
+    #[test]
+    fn a_change_has_its_own_form() {
+        let change = FileChange { change: Change::Added, before_sha256: None, after_sha256: Some(ContentHash([1; 32])) };
+        let item = Item { path: Arc::from("a.py"), change: Some(change), ..Item::default() };
+        let expected = format!(r#"{{"path":"a.py","change":"added","before_sha256":null,"after_sha256":"{}"}}"#, "01".repeat(32));
         assert_eq!(serde_json::to_string(&item).expect("no map keys"), expected);
     }
 }

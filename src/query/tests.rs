@@ -181,7 +181,7 @@ fn prefix(text: &str) -> PathPrefix {
 }
 
 fn ask(generation: &Generation, operation: Operation) -> Result<Response> {
-    answer(generation, "2026-11-30T02:11:09.123456+00:00", &Request::new(operation))
+    answer(generation, None, "2026-11-30T02:11:09.123456+00:00", &Request::new(operation))
 }
 
 /// One line an item: where, what, how sure, and the lines of the relation.
@@ -332,9 +332,9 @@ fn map_and_refusals() {
         assert_eq!(outline(&all), "app/main.py:1 app/main.py\napp/main.py:2 main\napp/main.py:5 other\n");
         assert_eq!((all.total, all.status), (8, Status::Partial));
 
-        let code = |request: &Request| answer(generation, "", request).expect_err("refused").code();
+        let code = |request: &Request| answer(generation, None, "", request).expect_err("refused").code();
         let mut request = Request::new(Operation::Changes);
-        assert_eq!(code(&request), "unsupported_capability");
+        assert_eq!(code(&request), "baseline_unavailable");
         request.operation = Operation::Map { prefix: PathPrefix::default(), depth: 1, limit: 1 };
         request.expected_fingerprint = Some(Fingerprint([0; 32]));
         assert_eq!(code(&request), "code_changed");

@@ -2,6 +2,7 @@
 //!
 //! Must not know terminals. Invariant: with the colours taken away the text is the same, byte for byte.
 
+mod comparison;
 mod impact;
 
 use std::fmt::{self, Display, Write as _};
@@ -14,6 +15,7 @@ use crate::query::response::{Item, Near, Response, Role};
 use crate::query::select;
 use crate::store::NodeRow;
 
+pub use comparison::{Compared, compared};
 pub use impact::test_remarks;
 
 /// How wide a line becomes where it can be cut without losing a fact.
@@ -57,6 +59,7 @@ pub fn answer(response: &Response, options: Options) -> String {
         "impact" => page.impact(response),
         "read" => response.items.iter().for_each(|item| page.excerpt(item)),
         "map" => page.map(response),
+        "changes" => page.changes(response),
         _ => response.items.iter().for_each(|item| page.symbol(item)),
     }
     page.remarks(response);
@@ -391,7 +394,11 @@ impl Page {
         }
         let shown = response.items.len() as u64;
         if response.total > shown {
-            let more = if response.operation == "explore" { "a narrower question or --path" } else { "--limit" };
+            let more = match response.operation {
+                "explore" => "a narrower question or --path",
+                "changes" => "a larger --max-bytes",
+                _ => "--limit",
+            };
             self.faint(&format!("{} of {}; {more} shows more", grouped(shown), grouped(response.total)));
         }
         let boundary = response.coverage.path_boundary_edges;

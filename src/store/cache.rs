@@ -15,7 +15,7 @@ use super::durable::{self, Part};
 use super::error::{Result, StoreError, damaged, io};
 use super::facts_cache::FactsCache;
 use super::lock::{self, Lease};
-use super::pointer::{Named, Pointer};
+use super::pointer::{Named, Pointer, Role};
 use super::publish::BuildLock;
 use super::reader::Generation;
 use super::seal::Seal;
@@ -32,6 +32,15 @@ pub struct Cache {
     root: PathBuf,
     pub(super) places: Places,
     pub(super) max_bytes: u64,
+}
+
+/// A generation that is kept whether read or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptGeneration {
+    pub fingerprint: Fingerprint,
+    pub role: Role,
+    /// In microseconds since 1970; 0 where that is not known.
+    pub built: i64,
 }
 
 /// Where the parts of a binding's cache stand.
@@ -112,6 +121,16 @@ impl Cache {
         Ok(self.pointer()?.is_some_and(|pointer| pointer.current.id == generation.id()))
     }
 
+    /// Returns the generations that are kept, the one that serves first; none of them is opened.
+    ///
+    /// # Errors
+    /// When the pointer cannot be read.
+    pub fn kept(&self) -> Result<Vec<KeptGeneration>> {
+        let roles = self.pointer()?.map(|pointer| pointer.roles()).unwrap_or_default();
+        let kept = |(named, role): (Named, Role)| KeptGeneration { fingerprint: named.fingerprint, role, built: named.built };
+        Ok(roles.into_iter().map(kept).collect())
+    }
+
     pub(super) fn pointer(&self) -> Result<Option<Pointer>> {
         match Pointer::read(&self.places.pointer()) {
             // Something else stands in the place of the directory itself, which a build replaces.
@@ -146,8 +165,16 @@ impl Cache {
         let directory = self.places.generation(named.id);
         let seal = Seal::read(&directory.join("seal"), Some(&named.seal))?;
         seal.check(&directory.join("graph.sqlite"))?;
-        let generation = Generation::open(named.id, &directory, &self.places.packs(), lease)?;
+        let generation = Generation::open(named.id, &directory, &self.places.packs(), lease)?.with_built(named.built);
         if generation.identity().fingerprint == named.fingerprint { Ok(generation) } else { Err(damaged("pointer")) }
+    }
+
+    /// Returns whether a generation's database and seal are what was published.
+    pub(super) fn is_whole(&self, named: &Named) -> bool {
+        let directory = self.places.generation(named.id);
+        let sealed = Seal::read(&directory.join("seal"), Some(&named.seal));
+        let lease = matches!(files::open(&directory.join("lease")), Ok(files::Found::File(..)));
+        lease && sealed.is_ok_and(|seal| seal.check(&directory.join("graph.sqlite")).is_ok())
     }
 
     /// Leaves a mark where that is possible, so that the next build trusts nothing of what is stored.

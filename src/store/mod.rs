@@ -24,11 +24,12 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use cache::Cache;
+pub use cache::{Cache, KeptGeneration};
 pub use content::{Content, ContentFile, Identity, ObjectRef};
 pub use error::StoreError;
 pub use facts_cache::{FactsCache, Kept};
 pub use gc::Collected;
+pub use pointer::Role;
 pub use publish::{BuildLock, Published, Staged};
 pub use reader::{
     Coverage, DiagnosticRow, EdgeRow, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit, StoredFile, Totals,

@@ -3,6 +3,7 @@
 //! Must not open generations. Invariant: it is replaced in one step and carries its own digest, so it is whole or known not to be.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,19 @@ pub(super) struct Named {
     pub fingerprint: Fingerprint,
     /// Stands for its (branch, HEAD).
     pub head: ContentHash,
+    /// When it was built, in microseconds since 1970; 0 where a pointer of an earlier build does not say.
+    pub built: i64,
+}
+
+/// What a generation is kept for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It serves.
+    Current,
+    /// The one before.
+    Previous,
+    /// The first one at the current branch and HEAD.
+    First,
 }
 
 /// The generations of a binding that are kept whether read or not.
@@ -41,6 +55,8 @@ struct NamedRecord {
     seal: String,
     fingerprint: String,
     head: String,
+    #[serde(default)]
+    built: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,11 +72,18 @@ impl Named {
         for part in [&identity.branch, &identity.commit] {
             head.number(u64::from(part.is_some())).field(part.as_deref().unwrap_or_default().as_bytes());
         }
-        Self { id, seal, fingerprint: identity.fingerprint, head: ContentHash(head.finish()) }
+        let built = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
+        Self { id, seal, fingerprint: identity.fingerprint, head: ContentHash(head.finish()), built }
     }
 
     fn record(&self) -> NamedRecord {
-        NamedRecord { id: self.id.hex(), seal: self.seal.hex(), fingerprint: self.fingerprint.hex(), head: self.head.hex() }
+        NamedRecord {
+            id: self.id.hex(),
+            seal: self.seal.hex(),
+            fingerprint: self.fingerprint.hex(),
+            head: self.head.hex(),
+            built: self.built,
+        }
     }
 
     fn from_record(record: &NamedRecord) -> Option<Self> {
@@ -69,6 +92,7 @@ impl Named {
             seal: ContentHash::parse(&record.seal)?,
             fingerprint: Fingerprint::parse(&record.fingerprint)?,
             head: ContentHash::parse(&record.head)?,
+            built: record.built,
         })
     }
 }
@@ -93,6 +117,23 @@ impl Pointer {
             }
         }
         kept
+    }
+
+    /// Returns the pointer without those older generations that `is_whole` refuses.
+    pub fn without_history_unless(self, is_whole: impl Fn(&Named) -> bool) -> Self {
+        let keeps = |named: &Named| *named == self.current || is_whole(named);
+        let first = if keeps(&self.first) { self.first } else { self.current };
+        Self { previous: self.previous.filter(keeps), first, ..self }
+    }
+
+    /// Returns what each generation is kept for, each once: what is both the previous and the first one is kept as the previous one.
+    pub fn roles(&self) -> Vec<(Named, Role)> {
+        let role = |named: &Named| match named {
+            named if *named == self.current => Role::Current,
+            named if Some(*named) == self.previous => Role::Previous,
+            _ => Role::First,
+        };
+        self.kept().into_iter().map(|named| (named, role(&named))).collect()
     }
 
     /// Reads the pointer at `path`; `None` when there is none.
@@ -136,6 +177,7 @@ mod tests {
             seal: ContentHash([digits[0]; 32]),
             fingerprint: Fingerprint([digits[1]; 32]),
             head: ContentHash([digits[2]; 32]),
+            built: i64::from(digits[0]),
         }
     }
 
@@ -163,6 +205,30 @@ mod tests {
             assert_eq!(format!("{} {previous} {}", digit(&next.current), digit(&next.first)), expected, "after {new}");
             pointer = Some(next);
         }
+    }
+
+    #[test]
+    fn each_kept_generation_has_one_role() {
+        let roles = |previous: Option<Named>, first: Named| {
+            let pointer = Pointer { current: named("1 1 1"), previous, first };
+            pointer.roles().iter().map(|(named, role)| format!("{} {role:?}", named.id.0[0])).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(roles(None, named("1 1 1")), "1 Current");
+        assert_eq!(roles(Some(named("2 2 1")), named("2 2 1")), "1 Current, 2 Previous");
+        assert_eq!(roles(Some(named("2 2 1")), named("3 3 1")), "1 Current, 2 Previous, 3 First");
+        assert_eq!(roles(Some(named("2 2 2")), named("1 1 1")), "1 Current, 2 Previous");
+    }
+
+    #[test]
+    fn a_pointer_of_an_earlier_build_is_read() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("current");
+        let pointer = Pointer { current: named("1 1 1"), previous: None, first: named("1 1 1") };
+        pointer.write(&path).expect("written");
+        let bytes = std::fs::read(&path).expect("written");
+        let body = files::disclose(TITLE, &bytes).expect("whole").replace(",\"built\":1", "");
+        std::fs::write(&path, files::enclose(TITLE, &body)).expect("written");
+        assert_eq!(Pointer::read(&path).expect("read").map(|pointer| pointer.current.built), Some(0));
     }
 
     #[test]

@@ -115,6 +115,10 @@ impl Staged<'_> {
             Err(error) => return Err(error),
         };
         let mut pointer = Pointer::after(before.as_ref(), self.named);
+        if self.cache.has_damage_mark() {
+            // History cannot be built anew: what of it is damaged is let go, else whoever compares with it would meet it for ever.
+            pointer = pointer.without_history_unless(|named| self.cache.is_whole(named));
+        }
         if self.size_with(&pointer) > self.cache.max_bytes {
             // History is given up before the build is.
             pointer = Pointer::after(None, self.named);

@@ -233,6 +233,8 @@ impl Meta {
 #[derive(Debug)]
 pub struct Generation {
     id: GenerationId,
+    /// As the pointer says, which alone knows it: equal captures give equal databases.
+    built: i64,
     connection: Connection,
     meta: Meta,
     packs: PathBuf,
@@ -274,6 +276,7 @@ impl Generation {
         let meta = Meta::decode(&values).ok_or_else(|| damaged("meta"))?;
         Ok(Self {
             id,
+            built: 0,
             connection,
             meta,
             packs: packs.to_owned(),
@@ -285,6 +288,15 @@ impl Generation {
 
     pub fn id(&self) -> GenerationId {
         self.id
+    }
+
+    /// Returns when it was built, in microseconds since 1970; 0 where that is not known.
+    pub fn built(&self) -> i64 {
+        self.built
+    }
+
+    pub(super) fn with_built(self, built: i64) -> Self {
+        Self { built, ..self }
     }
 
     pub fn identity(&self) -> &Identity {

@@ -5,6 +5,7 @@
 mod content;
 mod directory;
 mod git;
+mod history;
 mod ignored;
 mod inventory;
 mod manifest;
@@ -15,6 +16,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::model::{ContentHash, RepoPath};
 
@@ -191,6 +193,15 @@ impl Worktree {
             Some(tree) => git::tree_digest(&self.root, tree).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Returns whether it is shown, by the deadline and from the objects that are here, that commit `head` is `ancestor` or descends from
+    /// it. False without Git.
+    ///
+    /// # Errors
+    /// When the repository cannot be opened.
+    pub fn descends(&self, head: &str, ancestor: &str, deadline: Instant) -> Result<bool, WorkspaceError> {
+        if self.git { history::descends(&self.root, head, ancestor, deadline) } else { Ok(false) }
     }
 }
 

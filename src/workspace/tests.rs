@@ -804,3 +804,54 @@ fn words_of_omissions_round_trip() {
         assert_eq!(Omission::parse(omission.as_str()), Some(*omission));
     }
 }
+
+#[test]
+fn descent_is_what_git_says_as_far_as_the_objects_are_here() {
+    let fixture = Fixture::repository();
+    let commit = |name: &str| {
+        fixture.git(&["commit", "-q", "--allow-empty", "-m", name]);
+        String::from_utf8(fixture.git(&["rev-parse", "HEAD"])).expect("hex").trim().to_owned()
+    };
+    let (one, two) = (commit("one"), commit("two"));
+    fixture.git(&["checkout", "-q", "-b", "side", &one]);
+    let side = commit("side");
+    fixture.git(&["merge", "-q", "--no-ff", "-m", "merge", "main"]);
+    let merge = commit("after the merge");
+    fixture.git(&["checkout", "-q", "--orphan", "other"]);
+    let other = commit("other");
+    let worktree = Worktree::open(fixture.directory.path()).expect("opens");
+    let soon = || Instant::now() + std::time::Duration::from_secs(20);
+    let commits = [&one, &two, &side, &merge, &other];
+    for head in commits {
+        for ancestor in commits {
+            let mut command = fixture.command(fixture.directory.path());
+            let git = command.args(["merge-base", "--is-ancestor", ancestor, head]).status().expect("git runs").success();
+            assert_eq!(worktree.descends(head, ancestor, soon()).expect("readable"), git, "{head} {ancestor}");
+        }
+    }
+    let absent = "0".repeat(40);
+    assert!(!worktree.descends(&merge, &absent, soon()).expect("readable"));
+    assert!(!worktree.descends(&absent, &one, soon()).expect("readable"));
+    assert!(!worktree.descends("no id", &one, soon()).expect("readable"));
+
+    // In a shallow clone, what was cut off cannot be shown.
+    let source = format!("file://{}", fixture.directory.path().canonicalize().expect("exists").display());
+    let clone = Fixture::folder();
+    clone.git(&["-c", "protocol.file.allow=always", "clone", "-q", "--depth", "2", "-b", "main", &source, "."]);
+    let shallow = Worktree::open(clone.directory.path()).expect("opens");
+    assert!(shallow.descends(&two, &one, soon()).expect("readable"));
+    clone.git(&["-c", "protocol.file.allow=always", "fetch", "-q", "--depth", "1", "origin", "side"]);
+    assert!(!shallow.descends(&merge, &side, soon()).expect("readable"));
+
+    // A history that takes too long to read shows nothing.
+    let long: String =
+        (0..600).map(|number| format!("commit refs/heads/long\ncommitter a <a> {number} +0000\ndata 0\n\n")).collect();
+    let mut import = fixture.command(fixture.directory.path());
+    let mut child = import.args(["fast-import", "--quiet"]).stdin(std::process::Stdio::piped()).spawn().expect("git runs");
+    std::io::Write::write_all(&mut child.stdin.take().expect("piped"), long.as_bytes()).expect("git reads");
+    assert!(child.wait().expect("git ends").success());
+    let revision = |name: &str| String::from_utf8(fixture.git(&["rev-parse", name])).expect("hex").trim().to_owned();
+    let (head, first) = (revision("long"), revision("long~599"));
+    assert!(worktree.descends(&head, &first, soon()).expect("readable"));
+    assert!(!worktree.descends(&head, &first, Instant::now()).expect("readable"));
+}

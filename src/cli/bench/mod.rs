@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::OnStale;
-use crate::engine::Admission;
+use crate::engine::{Admission, Baseline};
 use crate::model::{PathPrefix, SymbolKind};
 use crate::query::request::{DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, Relation};
 use crate::query::{self, Operation, Request};
@@ -75,7 +75,12 @@ fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, worl
         }
         "parse" => of(floor::parse(scope.worktree(), scope.policy()).map_err(|error| failed(&error))?),
         "work" => {
-            let admission = Admission { on_stale: OnStale::Refuse, expected_fingerprint: None, limit: Duration::from_secs(600) };
+            let admission = Admission {
+                on_stale: OnStale::Refuse,
+                expected_fingerprint: None,
+                baseline: Baseline::None,
+                limit: Duration::from_secs(600),
+            };
             let answer = engine.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
             let (callers, explore) = answer.value?;
             Part::Work { callers, explore }

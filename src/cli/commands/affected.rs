@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::cli::arguments::{Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Snapshot};
+use crate::engine::{Admission, Answer, Baseline, Snapshot};
 use crate::model::RepoPath;
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::response::NotFollowed;
@@ -54,6 +54,7 @@ pub fn run(
     let admission = Admission {
         on_stale: policy(question.on_stale, engine.scope().on_stale()),
         expected_fingerprint: None,
+        baseline: Baseline::None,
         limit: engine.scope().limits().query(),
     };
     let room = bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });

@@ -5,7 +5,7 @@
 use crate::cli::arguments::{Command, Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Snapshot};
+use crate::engine::{Admission, Answer, Baseline, Snapshot};
 use crate::model::{PathPrefix, RepoPath};
 use crate::query::request::{
     DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, MAX_BYTES, MAX_DEPTH, MAX_LIMIT, MAX_QUERY, MAX_READ_LINES, MIN_BYTES, Relation,
@@ -56,6 +56,7 @@ pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mu
     let admission = Admission {
         on_stale: policy(on_stale, engine.scope().on_stale()),
         expected_fingerprint: None,
+        baseline: Baseline::None,
         limit: engine.scope().limits().query(),
     };
     // People read as much as there is; only who asked for a limit in bytes has one.

@@ -5,7 +5,7 @@
 use crate::cli::arguments::{Global, OnStale};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::Admission;
+use crate::engine::{Admission, Baseline};
 use crate::query::QueryError;
 use crate::query::export::{self, ExportError};
 
@@ -16,6 +16,7 @@ pub fn run(session: &mut Session, global: &Global, on_stale: Option<OnStale>, wo
     let admission = Admission {
         on_stale: policy(on_stale, engine.scope().on_stale()),
         expected_fingerprint: None,
+        baseline: Baseline::None,
         limit: engine.scope().limits().build(),
     };
     let answer = engine

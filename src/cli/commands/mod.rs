@@ -5,6 +5,7 @@
 mod affected;
 mod ask;
 mod build;
+mod changes;
 mod export;
 mod query;
 mod status;
@@ -27,6 +28,7 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),
         Command::Tests { paths, stdin, question } => affected::run(session, global, paths, *stdin, question, world),
         Command::Export { on_stale } => export::run(session, global, *on_stale, world),
+        Command::Changes(comparison) => changes::run(session, global, comparison, world),
         Command::Bench { subject } => bench::run(session, global, subject, world),
         question => ask::run(session, global, question, world),
     }

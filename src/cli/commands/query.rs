@@ -10,9 +10,9 @@ use crate::cli::arguments::{Global, OnStale};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config;
-use crate::engine::Admission;
+use crate::engine::{Admission, Baseline};
 use crate::query::request::{self, MAX_BODY};
-use crate::query::{self, Operation};
+use crate::query::{self, Operation, Request};
 use crate::render::{budget, json};
 
 use super::policy;
@@ -45,6 +45,7 @@ pub fn run(
     let admission = Admission {
         on_stale: policy(on_stale, scope_policy),
         expected_fingerprint: request.expected_fingerprint,
+        baseline: baseline(&request),
         limit: engine.scope().limits().query(),
     };
     let answer = engine
@@ -55,6 +56,15 @@ pub fn run(
         .map_err(|error| Failure::of_engine(&error))?;
     writeln!(world.out, "{}", json::encode(&answer.value?))?;
     Ok(Exit::Answered)
+}
+
+/// Returns what the answer compares with.
+fn baseline(request: &Request) -> Baseline {
+    match (&request.operation, request.before_fingerprint) {
+        (Operation::Changes, _) => Baseline::Previous,
+        (_, Some(fingerprint)) => Baseline::Kept(fingerprint),
+        _ => Baseline::None,
+    }
 }
 
 /// Reads no more than decides whether the body is too large.

@@ -71,6 +71,11 @@ fn text(status: &Status, quiet: bool) -> String {
             }
         };
         row("last build", &said);
+        // What serves stands above as `index`.
+        for kept in last.kept.iter().filter(|kept| kept.role != "current") {
+            let built = kept.built_at.as_ref().map_or(String::new(), |time| format!(" built {time}"));
+            row("kept", &format!("{}… {}{built}", &kept.fingerprint[..12.min(kept.fingerprint.len())], kept.role));
+        }
         row("check", &format!("{} before each answer; watcher: {}", last.check, last.watch));
     }
     row("engine", &status.engine);

@@ -2,6 +2,7 @@
 
 pub mod affected;
 pub mod calls;
+pub mod changes;
 pub mod explore;
 pub mod impact;
 pub mod map;
@@ -36,6 +37,8 @@ const ITEM_WORDS: usize = 36;
 /// What an operation reads from and writes into.
 pub struct Context<'g> {
     pub generation: &'g Generation,
+    /// The generation compared with, where the operation compares.
+    pub baseline: Option<&'g Generation>,
     pub response: Response,
     pub fingerprint: Arc<str>,
     pub max_bytes: usize,
@@ -45,10 +48,11 @@ pub struct Context<'g> {
 }
 
 impl<'g> Context<'g> {
-    pub fn new(generation: &'g Generation, checked_at: &str, request: &Request) -> Self {
+    pub fn new(generation: &'g Generation, baseline: Option<&'g Generation>, checked_at: &str, request: &Request) -> Self {
         let response = Response::new(generation, checked_at, request.operation.kind());
         Self {
             generation,
+            baseline,
             fingerprint: Arc::from(response.fingerprint.as_str()),
             response,
             max_bytes: request.max_bytes,

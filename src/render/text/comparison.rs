@@ -1,0 +1,62 @@
+//! Answers that compare two generations: which files differ, and with what the comparison is.
+//!
+//! Must not know when a baseline may be used. Invariant: one line a file, its letter first: `A`, `M` or `D`.
+
+use crate::query::response::{Change, Item, Response};
+
+use super::{FAINT, Options, PATH, Page, SURE, UNSURE, clean, grouped};
+
+/// What an answer was compared with, for the line that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared<'c> {
+    /// Fingerprint of the baseline.
+    pub generation: &'c str,
+    /// When it was built: RFC 3339; `None` where that is not known.
+    pub built_at: Option<&'c str>,
+    pub commit: Option<&'c str>,
+}
+
+/// Draws the line that says what an answer was compared with:
+/// `compared with generation 3f2a9c01d4e5…, built 2026-11-30 07:43:30 UTC at commit c03da214bc89`.
+pub fn compared(compared: &Compared<'_>, options: Options) -> String {
+    let page = Page { text: String::new(), options };
+    let short = |text: &str| text.chars().take(12).collect::<String>();
+    let mut line = format!("compared with generation {}…", short(compared.generation));
+    if let Some((day, time)) = compared.built_at.and_then(|time| time.split_once('T')) {
+        let second: String = time.chars().take(8).collect();
+        line.push_str(&format!(", built {day} {second} UTC"));
+    }
+    if let Some(commit) = compared.commit {
+        line.push_str(&format!(" at commit {}", short(commit)));
+    }
+    format!("{}\n", page.paint(FAINT, &line))
+}
+
+impl Page {
+    /// One line a file, and how many there are of each kind.
+    pub(super) fn changes(&mut self, response: &Response) {
+        let of = |change: Change| move |item: &&Item| item.change.is_some_and(|found| found.change == change);
+        for item in &response.items {
+            let Some(found) = item.change else { continue };
+            let (letter, style) = match found.change {
+                Change::Added => ("A", SURE),
+                Change::Modified => ("M", UNSURE),
+                Change::Deleted => ("D", FAINT),
+            };
+            let letter = self.paint(style, letter).to_string();
+            let path = self.paint(PATH, &clean(&item.path)).to_string();
+            self.line(format_args!("{letter} {path}"));
+        }
+        let counts: Vec<String> = [(Change::Added, "added"), (Change::Modified, "modified"), (Change::Deleted, "deleted")]
+            .into_iter()
+            .map(|(change, word)| (response.items.iter().filter(of(change)).count() as u64, word))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{} {word}", grouped(count)))
+            .collect();
+        if counts.is_empty() && response.total == 0 {
+            self.line(format_args!("nothing changed"));
+        } else if !counts.is_empty() {
+            self.faint(&counts.join(", "));
+        }
+    }
+}
