@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod commands;
+mod faults;
 mod kills;
 mod layering;
 mod program;

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::store::StoreError;
+use crate::store::{Cache, StoreError};
 
 use super::EngineError;
 use super::gate::check;
@@ -17,11 +17,27 @@ use super::sync::last_build;
 pub const OPERATIONS: &[&str] =
     &["status", "map", "symbols", "explore", "callers", "callees", "impact", "affected_tests", "read", "changes"];
 
+/// Returns how the last build ended, or that it runs. One whose builder died without a word, or had no room for the record of its end,
+/// has failed.
+fn ended_build(cache: &Cache) -> Option<LastBuild> {
+    let found = last_build(cache);
+    let Some(LastBuild::Building { started_at }) = &found else { return found };
+    if cache.is_locked() {
+        return found;
+    }
+    // The builder may have ended in the ordinary way since its record was read.
+    let again = last_build(cache);
+    if again != found {
+        return again;
+    }
+    Some(LastBuild::Failed { reason: "code_build_failed".to_owned(), finished_at: started_at.clone() })
+}
+
 impl Engine {
     /// Returns the status of the scope.
     pub fn status(&mut self) -> Status {
         let started = Instant::now();
-        let last_build = last_build(self.cache());
+        let last_build = ended_build(self.cache());
         let mut languages: Vec<String> = self.scope().languages().iter().map(|language| language.name().to_owned()).collect();
         languages.sort_unstable();
         let mut status = Status {
@@ -54,9 +70,7 @@ impl Engine {
             }
             Err(EngineError::Read(StoreError::Missing)) => {
                 (status.status, status.reason) = match &last_build {
-                    Some(LastBuild::Building { .. }) if self.cache().is_locked() => (StatusWord::Building, None),
-                    // The builder died without a word.
-                    Some(LastBuild::Building { .. }) => (StatusWord::Failed, Some("code_build_failed".to_owned())),
+                    Some(LastBuild::Building { .. }) => (StatusWord::Building, None),
                     Some(LastBuild::Failed { reason, .. }) => (StatusWord::Failed, Some(reason.clone())),
                     Some(LastBuild::Ready { .. }) | None => (StatusWord::Missing, Some("code_index_missing".to_owned())),
                 };

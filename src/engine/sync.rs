@@ -60,8 +60,10 @@ pub(super) fn build(scope: &Scope, cache: &Cache, memory: &mut Memory, basis: Ba
     let mut build = Build { scope, cache, lock: &lock, memory, basis, deadline, limit, clock: Clock::start() };
     let outcome = build.run();
     let record = match &outcome {
-        // A build that published nothing leaves the record of the one that did.
-        Ok(BuildOutcome { status: BuildStatus::Unchanged, .. }) => None,
+        // A build that published nothing leaves the record of the one that did; one of a failure is not true any more.
+        Ok(BuildOutcome { status: BuildStatus::Unchanged, .. }) if matches!(last_build(cache), Some(LastBuild::Ready { .. })) => {
+            None
+        }
         Ok(outcome) => Some(LastBuild::Ready {
             fingerprint: outcome.fingerprint.hex(),
             extracted_files: outcome.extracted_files,

@@ -218,7 +218,8 @@ impl Cache {
         lock::is_locked(&self.places.lock())
     }
 
-    /// Becomes the one builder of this binding; waits for another until the deadline. What a killed builder left is removed.
+    /// Becomes the one builder of this binding; waits for another until the deadline. What nobody needs any more is removed: what a
+    /// killed builder left, and generations that outlived the pointer's last move.
     ///
     /// # Errors
     /// [`StoreError::LockTimeout`] after the deadline; when the cache cannot be written.
@@ -226,6 +227,11 @@ impl Cache {
         durable::ensure_directory(Part::Binding, &self.places.directory).map_err(io("create the cache"))?;
         let lock = lock::lock_exclusive(&self.places.lock(), deadline)?;
         gc::remove_leftovers(&self.places);
+        self.facts().remove_abandoned();
+        // Before the build, so that a full disk has room for it. A pointer that cannot be read may name anything.
+        if let Ok(pointer) = Pointer::read(&self.places.pointer()) {
+            gc::collect(&self.places, pointer.as_ref());
+        }
         Ok(BuildLock::new(self.clone(), lock))
     }
 

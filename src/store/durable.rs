@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rusqlite::Connection;
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// What of the cache a step changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +75,8 @@ pub const POINTS: &[(Part, Step)] = &[
     (Part::Binding, Step::Make),
     (Part::Binding, Step::SyncNames),
     (Part::Lock, Step::Create),
-    (Part::Lock, Step::Remove),
     (Part::Packs, Step::Make),
     (Part::Packs, Step::SyncNames),
-    (Part::Packs, Step::Remove),
     (Part::Pack, Step::Create),
     (Part::Pack, Step::Write),
     (Part::Pack, Step::Sync),
@@ -135,6 +133,11 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
+    /// Locks the file for as long as it is open.
+    pub fn lock(&self) -> io::Result<()> {
+        Ok(flock(&self.file, FlockOperation::LockExclusive)?)
+    }
+
     /// Forces what was written to the disk.
     pub fn sync(&self) -> io::Result<()> {
         pass(self.part, Step::Sync, &self.path)?;
@@ -165,7 +168,10 @@ pub(super) fn create(part: Part, path: &Path) -> io::Result<NewFile> {
 
 /// Opens the lock of the builders, which is made when it is missing.
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {
-    pass(Part::Lock, Step::Create, path)?;
+    // Opening one that is there changes nothing.
+    if fs::symlink_metadata(path).is_err() {
+        pass(Part::Lock, Step::Create, path)?;
+    }
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     // Read and write, so that a pipe in the place of the file opens at once.
     OpenOptions::new()
@@ -208,7 +214,7 @@ pub(super) fn make_directory(part: Part, path: &Path, yields: bool) -> io::Resul
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() || (!yields && fs::metadata(path)?.is_dir()) => Ok(false),
         Ok(_) if yields => {
-            remove(part, path)?;
+            remove(Part::Leftover, path)?;
             make()
         }
         Ok(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),

@@ -12,6 +12,7 @@ use crate::model::{Canonical, ContentHash, FileFacts};
 
 use super::durable::{self, Part};
 use super::error::{Result, io};
+use super::lock;
 use super::packs::{self, Pack, PackBuilder, PackEntry};
 
 /// Goes into every key; another number for another form of the payload.
@@ -23,8 +24,6 @@ const MANY_PACKS: usize = 16;
 const SETTLED_BYTES: u64 = 32 << 20;
 /// A pack that was used within this time is not marked as used again.
 const USE_MARK: Duration = Duration::from_secs(3600);
-/// A pack under a temporary name for so long was left by a killed process.
-const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The facts cache of one user.
 #[derive(Debug)]
@@ -149,19 +148,18 @@ impl FactsCache {
     /// When the cache cannot be written; what was there stays.
     pub fn insert(&self, facts: &[(ContentHash, &FileFacts)]) -> Result<Kept> {
         let mut kept = Kept::default();
-        if facts.is_empty() {
+        let index = self.read_index();
+        let mut missing = facts.to_vec();
+        // Facts are a function of their key: what is there need not be written again.
+        missing.retain(|(key, _)| !index.places.contains_key(&internal(key)));
+        kept.present = (facts.len() - missing.len()) as u64;
+        if missing.is_empty() {
             return Ok(kept);
         }
         durable::make_directory(Part::FactsCache, &self.directory, true).map_err(io("create the facts cache"))?;
         let mut builder = PackBuilder::create(Part::Facts, &self.directory).map_err(io("create a pack of facts"))?;
         let mut payload = Vec::new();
-        let index = self.read_index();
-        for (key, facts) in facts {
-            // Facts are a function of their key: what is there need not be written again.
-            if index.places.contains_key(&internal(key)) {
-                kept.present += 1;
-                continue;
-            }
+        for (key, facts) in missing {
             payload.clear();
             match postcard::to_extend(facts, std::mem::take(&mut payload)) {
                 Ok(encoded) => payload = encoded,
@@ -174,7 +172,7 @@ impl FactsCache {
             if builder.size() + payload.len() as u64 > self.max_bytes {
                 break;
             }
-            builder.append(internal(key), ContentHash::of(&payload), &payload).map_err(io("write a pack of facts"))?;
+            builder.append(internal(&key), ContentHash::of(&payload), &payload).map_err(io("write a pack of facts"))?;
             kept.written += 1;
         }
         // Not forced to the disk: a torn pack is a miss.
@@ -186,7 +184,6 @@ impl FactsCache {
     /// Keeps the number and the size of the packs within bounds. Two processes may do so at once: each removes only what it has copied
     /// or what is over the limit, and a pack that vanishes is a miss.
     fn tidy(&self, kept: &mut Kept) {
-        self.remove_abandoned();
         let mut found = Vec::new();
         for id in packs::list(&self.directory).unwrap_or_default() {
             match Pack::open(&self.directory, id) {
@@ -241,15 +238,11 @@ impl FactsCache {
         durable::remove(Part::Facts, &self.directory.join(packs::file_name(id))).is_ok()
     }
 
-    fn remove_abandoned(&self) {
+    /// Removes packs that never got their names because their process ended.
+    pub(super) fn remove_abandoned(&self) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
-            let abandoned = entry.file_name().as_encoded_bytes().starts_with(b".")
-                && entry
-                    .metadata()
-                    .and_then(|metadata| metadata.modified())
-                    .is_ok_and(|modified| SystemTime::now().duration_since(modified).is_ok_and(|age| age > ABANDONED));
-            if abandoned {
+            if entry.file_name().as_encoded_bytes().starts_with(b".") && !lock::is_locked(&entry.path()) {
                 let _ = durable::remove(Part::Facts, &entry.path());
             }
         }

@@ -1,8 +1,8 @@
 //! Lets a chosen durable step go wrong. Compiled into test builds alone (feature `faults`).
 //!
 //! `SEXTANT_FAULT=point[:n][=action]` chooses the n-th passage of a point and what happens there; without an action the process stops.
-//! `SEXTANT_FAULT_TRACE=file` writes the name of every point as it is passed. `SEXTANT_NO_BARRIERS=1`, or
-//! [`disable_barriers`], lets nothing be forced to the disk.
+//! `SEXTANT_FAULT_TRACE=file` writes the name of every point as it is passed, and which losses (`content`, `names`) the power could
+//! cause there. `SEXTANT_NO_BARRIERS=1`, or [`disable_barriers`], lets nothing be forced to the disk.
 //!
 //! Must not know what a step is for. Invariant: without these variables every step happens as in a normal build.
 
@@ -94,15 +94,23 @@ fn parse(text: &str) -> Plan {
     }
 }
 
-fn trace(point: &str) {
+fn trace_file() -> Option<&'static File> {
     static TRACE: OnceLock<Option<File>> = OnceLock::new();
     let open = || {
         let path = std::env::var_os("SEXTANT_FAULT_TRACE")?;
         OpenOptions::new().create(true).append(true).open(path).ok()
     };
-    if let Some(mut file) = TRACE.get_or_init(open).as_ref() {
-        file.write_all(format!("{point}\n").as_bytes()).expect("the trace of a test can be written");
-    }
+    TRACE.get_or_init(open).as_ref()
+}
+
+/// Writes that a point is passed, and whether content or names would be lost if the power failed now.
+fn trace(point: &str) {
+    let Some(mut file) = trace_file() else { return };
+    let unsettled = unsettled();
+    let content = unsettled.iter().any(|one| matches!(one, Unsettled::Content(_)));
+    let names = unsettled.iter().any(|one| !matches!(one, Unsettled::Content(_)));
+    let line = format!("{point}{}{}\n", if content { " content" } else { "" }, if names { " names" } else { "" });
+    file.write_all(line.as_bytes()).expect("the trace of a test can be written");
 }
 
 /// What has happened and is not yet on the disk, in the order it happened.
@@ -117,23 +125,35 @@ enum Unsettled {
     /// A name that was that of another file, and where the latter is kept.
     Moved { from: PathBuf, to: PathBuf, before: Option<PathBuf> },
     /// A name that is gone, and where its file is kept.
-    Gone { path: PathBuf, before: PathBuf },
+    Gone { path: PathBuf, before: Option<PathBuf> },
 }
 
 fn unsettled() -> std::sync::MutexGuard<'static, Vec<Unsettled>> {
     UNSETTLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns whether it matters which names are on the disk.
+fn follows_names() -> bool {
+    loses_names() || trace_file().is_some()
+}
+
 fn loses_names() -> bool {
     plan().is_some_and(|plan| plan.action == Action::LoseNames)
 }
 
-/// Keeps the file at `path` under another name beside the cache's own, to bring it back when the power fails.
+/// Keeps the file at `path` among the temporary files, to bring it back when the power fails; `None` when there is none.
 fn keep(path: &Path) -> Option<PathBuf> {
+    if !loses_names() {
+        return None;
+    }
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let kept = std::env::temp_dir().join(format!("sextant-before-{}-{number}", std::process::id()));
-    fs::hard_link(path, &kept).ok().map(|()| kept)
+    match fs::hard_link(path, &kept) {
+        Ok(()) => Some(kept),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => panic!("temporary files must be on the disk of the cache: {error}"),
+    }
 }
 
 pub(super) fn barrier(sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
@@ -145,9 +165,9 @@ pub(super) fn barrier(sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
 /// Passes a point: returns when the step is to happen, or why it fails; or does not return.
 pub(super) fn pass(part: Part, step: Step, path: &Path) -> io::Result<()> {
     meet(part, step, || {})?;
-    if step == Step::Remove && loses_names() && fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+    if step == Step::Remove && follows_names() && fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         let before = keep(path);
-        unsettled().extend(before.map(|before| Unsettled::Gone { path: path.to_owned(), before }));
+        unsettled().push(Unsettled::Gone { path: path.to_owned(), before });
     }
     Ok(())
 }
@@ -181,7 +201,7 @@ pub(super) fn pass_rename(part: Part, step: Step, from: &Path, to: &Path) -> io:
             *path = if rest.as_os_str().is_empty() { to.to_owned() } else { to.join(rest) };
         }
     }
-    if loses_names() {
+    if follows_names() {
         let before = keep(to);
         unsettled.push(Unsettled::Moved { from: from.to_owned(), to: to.to_owned(), before });
     }
@@ -196,7 +216,7 @@ pub(super) fn settled(step: Step, path: &Path) {
             if step == Step::Create {
                 unsettled.push(Unsettled::Content(path.to_owned()));
             }
-            if loses_names() {
+            if follows_names() {
                 unsettled.push(Unsettled::New(path.to_owned()));
             }
         }
@@ -205,7 +225,7 @@ pub(super) fn settled(step: Step, path: &Path) {
             Unsettled::Content(_) => true,
             Unsettled::New(known) => known.parent() != Some(path),
             Unsettled::Moved { to, before, .. } => to.parent() != Some(path) || drop_kept(before.as_deref()),
-            Unsettled::Gone { path: known, before } => known.parent() != Some(path) || drop_kept(Some(before)),
+            Unsettled::Gone { path: known, before } => known.parent() != Some(path) || drop_kept(before.as_deref()),
         }),
         _ => {}
     }
@@ -281,7 +301,7 @@ fn bring_back(one: &Unsettled) {
             Some(before) => restore(before, to),
             None => Ok(()),
         }),
-        Unsettled::Gone { path, before } => restore(before, path),
+        Unsettled::Gone { path, before } => before.as_ref().map_or(Ok(()), |before| restore(before, path)),
     };
 }
 

@@ -38,7 +38,7 @@ fn try_lock(path: &Path) -> Result<Option<File>> {
         Err(source) if !is_foreign(path) => return Err(StoreError::Io { action: "open the lock".to_owned(), source }),
         // Something else stands there: it goes, and the next round makes the file.
         Ok(_) | Err(_) => {
-            durable::remove(Part::Lock, path).map_err(io("remove what stands in place of the lock"))?;
+            durable::remove(Part::Leftover, path).map_err(io("remove what stands in place of the lock"))?;
             return Ok(None);
         }
     };

@@ -62,7 +62,10 @@ impl PackBuilder {
     pub fn create(part: Part, directory: &Path) -> io::Result<Self> {
         let id = files::random()?;
         let temporary = directory.join(format!(".{id:016x}.tmp"));
-        let mut out = BufWriter::with_capacity(1 << 18, durable::create(part, &temporary)?);
+        let file = durable::create(part, &temporary)?;
+        // Tells others that the process which writes here is alive.
+        file.lock()?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
         out.write_all(&MAGIC)?;
         out.write_all(&id.to_le_bytes())?;
         Ok(Self {

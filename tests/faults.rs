@@ -1,0 +1,501 @@
+//! Whatever durable step goes wrong, in whatever way: the old answer or the new one, a sync that heals, and no file too many.
+//!
+//! Each story brings a cache into a state and names a command. The command is run once in peace, which tells the durable steps it
+//! passes; then once for each of them and each way of going wrong, always from the same state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use sextant::cli::{Session, World};
+use sextant::config::Environment;
+use sextant::store::faults::{Action, POINTS, disable_barriers, name};
+
+use crate::program::Run;
+use crate::sandbox::{Sandbox, write_file};
+
+type Files = Vec<(&'static str, String)>;
+
+/// What a question is answered with in a state of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Export(String),
+    /// A refusal with this code.
+    Refusal(String),
+}
+
+/// One state of a cache, and a command that is to go wrong in it.
+struct Story {
+    /// Brings the cache into the state, and leaves the worktree as the index that serves has it.
+    prepare: fn(&Place),
+    /// The worktree that the command meets.
+    files: Files,
+    command: &'static [&'static str],
+    /// The code with which the command fails even in peace.
+    fails: Option<&'static str>,
+    /// What is done after the command before all must be well.
+    heal: &'static [&'static [&'static str]],
+    /// How the names of the points begin that are of interest here; the rest goes wrong in other stories, too.
+    points: &'static [&'static str],
+}
+
+impl Story {
+    fn new(prepare: fn(&Place), files: Files, command: &'static [&'static str]) -> Self {
+        Self { prepare, files, command, fails: None, heal: &[&["sync"]], points: &[""] }
+    }
+}
+
+/// A worktree and its cache.
+struct Place {
+    sandbox: Sandbox,
+}
+
+impl Place {
+    fn new() -> Self {
+        // What is asked about faults does not depend on when something is forced to the disk: the power fails only where a test says.
+        disable_barriers();
+        Self { sandbox: Sandbox::new() }
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.sandbox.path().join("cache")
+    }
+
+    /// The directory of the binding.
+    fn binding(&self) -> PathBuf {
+        let below = fs::read_dir(self.cache().join("sextant")).expect("there is a cache").flatten().map(|entry| entry.path());
+        below.filter(|path| path.extension().is_some()).min().expect("there is a binding")
+    }
+
+    fn facts(&self) -> PathBuf {
+        self.cache().join("sextant/facts")
+    }
+
+    fn generation(&self) -> PathBuf {
+        let pointer = fs::read_to_string(self.binding().join("current")).expect("there is a pointer");
+        let id = pointer.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).expect("it names a generation");
+        self.binding().join("generations").join(id)
+    }
+
+    /// Makes the worktree hold these files and no others.
+    fn set(&self, files: &Files) {
+        fs::remove_dir_all(self.sandbox.tree()).expect("it is ours");
+        fs::create_dir(self.sandbox.tree()).expect("it is gone");
+        for (path, content) in files {
+            write_file(&self.sandbox.tree().join(path), content.as_bytes());
+        }
+    }
+
+    /// Returns the program with arguments, to run in a process that may stop.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.sandbox.program(arguments);
+        // What the faults put aside must be on the disk of the cache.
+        command.env("SEXTANT_NO_BARRIERS", "1").env("TMPDIR", self.sandbox.path());
+        command
+    }
+
+    /// Runs a command in this process, which takes no fault and is quicker.
+    fn run_in(&self, cache: &Path, arguments: &[&str]) -> Run {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut world = World {
+            environment: Environment {
+                current_dir: self.sandbox.tree(),
+                home: Some(self.sandbox.path().join("home")),
+                xdg_cache_home: Some(cache.to_owned()),
+                config: None,
+            },
+            input: &mut std::io::empty(),
+            out: &mut out,
+            err: &mut err,
+            color: false,
+        };
+        let line: Vec<_> = ["sextant"].iter().chain(arguments).map(Into::into).collect();
+        let finish = Session::new().run(&line, &mut world);
+        let text = |bytes| String::from_utf8(bytes).expect("the program speaks UTF-8");
+        Run { status: Some(finish.exit as i32), out: text(out), err: text(err) }
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str], status: i32) -> Run {
+        self.run_in(&self.cache(), arguments).ended(status)
+    }
+
+    fn build(&self, command: &str, files: &Files) {
+        self.set(files);
+        self.run(&[command, "--quiet"], 0);
+    }
+
+    /// Asks without a sync.
+    fn ask(&self) -> Answer {
+        let run = self.run_in(&self.cache(), &["export", "--json", "--on-stale", "refuse"]);
+        match run.status {
+            Some(0) => Answer::Export(run.out),
+            Some(3..=5) => Answer::Refusal(run.code()),
+            _ => panic!("{run:?}"),
+        }
+    }
+
+    /// Returns what a build from nothing, in another cache, answers.
+    fn clean_answer(&self) -> Answer {
+        let cache = self.sandbox.path().join("clean");
+        self.run_in(&cache, &["index", "--quiet"]).ended(0);
+        let answer = self.run_in(&cache, &["export", "--json"]).ended(0).out;
+        fs::remove_dir_all(cache).expect("it is ours");
+        Answer::Export(answer)
+    }
+
+    /// Returns the paths of the cache with their random parts replaced, each with how often it stands there.
+    fn listing(&self) -> BTreeMap<String, usize> {
+        fn collect(directory: &Path, below: &str, found: &mut BTreeMap<String, usize>) {
+            for entry in fs::read_dir(directory).expect("it can be listed").flatten() {
+                let own = entry.file_name().to_string_lossy().into_owned();
+                let stem = own.split('.').next().unwrap_or_default();
+                let random = stem.len() >= 16 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let path = format!("{below}/{}", if random { own.replace(stem, "*") } else { own });
+                // Facts are shared and kept for later builds: how many packs they take, if any, is the facts cache's affair.
+                if path != "/sextant/facts" && path != "/sextant/facts/*.pack" {
+                    *found.entry(path.clone()).or_default() += 1;
+                }
+                if entry.path().is_dir() {
+                    collect(&entry.path(), &path, found);
+                }
+            }
+        }
+        let mut found = BTreeMap::new();
+        collect(&self.cache(), "", &mut found);
+        found
+    }
+}
+
+/// A story that was played once in peace.
+struct Peace {
+    place: Place,
+    saved: PathBuf,
+    before: Answer,
+    old_files: Files,
+    after: Answer,
+    healed: Answer,
+    listing: BTreeMap<String, usize>,
+    /// The points passed, each with what the power could take at each passage.
+    passed: BTreeMap<String, Vec<Losses>>,
+}
+
+/// What is lost when the power fails.
+#[derive(Clone, Copy, Debug)]
+struct Losses {
+    content: bool,
+    names: bool,
+}
+
+/// Copies a directory with its times.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("there is room");
+    for entry in fs::read_dir(from).expect("it can be listed").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+            continue;
+        }
+        fs::copy(&from, &to).expect("there is room");
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).expect("it has a time");
+        fs::File::open(&to).and_then(|file| file.set_modified(modified)).expect("it is ours");
+    }
+}
+
+impl Peace {
+    fn of(story: &Story) -> Self {
+        let place = Place::new();
+        (story.prepare)(&place);
+        let saved = place.sandbox.path().join("saved");
+        copy(&place.cache(), &saved);
+        let before = place.ask();
+        let old_files = read_files(&place.sandbox.tree());
+        place.set(&story.files);
+        let mut peace = Self {
+            place,
+            saved,
+            old_files,
+            after: before.clone(),
+            healed: before.clone(),
+            before,
+            listing: BTreeMap::new(),
+            passed: BTreeMap::new(),
+        };
+        peace.restore();
+        let trace = peace.place.sandbox.path().join("trace");
+        let run = Run::of(peace.place.command(story.command).arg("--json").env("SEXTANT_FAULT_TRACE", &trace));
+        peace.expect_peace(story, &run);
+        for line in fs::read_to_string(&trace).unwrap_or_default().lines() {
+            let (point, losses) = line.split_once(' ').unwrap_or((line, ""));
+            let losses = Losses { content: losses.contains("content"), names: losses.contains("names") };
+            peace.passed.entry(point.to_owned()).or_default().push(losses);
+        }
+        peace.after = peace.place.ask();
+        peace.heal(story);
+        peace.healed = peace.place.clean_answer();
+        assert_eq!(peace.place.ask(), peace.healed);
+        peace.listing = peace.place.listing();
+        peace
+    }
+
+    fn expect_peace(&self, story: &Story, run: &Run) {
+        match story.fails {
+            None => assert_eq!(run.status, Some(0), "{run:?}"),
+            Some(code) => assert_eq!(run.code(), code, "{run:?}"),
+        }
+    }
+
+    fn restore(&self) {
+        fs::remove_dir_all(self.place.cache()).expect("it is ours");
+        copy(&self.saved, &self.place.cache());
+    }
+
+    fn heal(&self, story: &Story) {
+        for command in story.heal {
+            self.place.run(command, 0);
+        }
+    }
+
+    /// Plays the story with one fault, and returns whether the command noticed it.
+    fn play(&self, story: &Story, point: &str, passage: usize, action: (&str, Action)) {
+        let case = format!("{:?} with {point}:{passage}={}", story.command, action.0);
+        self.restore();
+        let mut command = self.place.command(story.command);
+        command.arg("--json").env("SEXTANT_FAULT", format!("{point}:{passage}={}", action.0));
+        let run = Run::of(&mut command);
+        assert!(!run.err.contains("panicked"), "{case}: {run:?}");
+        let failed = match (action.1, run.status) {
+            (Action::Full | Action::Broken, Some(0)) => false,
+            // In peace the command fails, too.
+            (Action::Full | Action::Broken, Some(5)) if story.fails.is_some_and(|code| code == run.code()) => false,
+            (Action::Full | Action::Broken, Some(5)) => {
+                assert_eq!(run.code(), "code_build_failed", "{case}: {run:?}");
+                true
+            }
+            (Action::Full | Action::Broken, _) | (_, Some(_)) => panic!("{case}: {run:?}"),
+            (_, None) => true,
+        };
+        let answer = self.place.ask();
+        if !failed {
+            assert_eq!(answer, self.after, "{case}: the command succeeded");
+        } else if answer != self.after && answer != self.before {
+            let stale = Answer::Refusal("code_changed".to_owned());
+            assert_eq!(answer, stale, "{case}: neither the old answer nor the new one");
+            self.place.set(&self.old_files);
+            assert_eq!(self.place.ask(), self.before, "{case}: the old answer is lost");
+            self.place.set(&story.files);
+        }
+        // A disk that stays full has no room for the record, and without the lock nobody may write one.
+        let before_the_lock = ["binding-", "lock-", "leftover-"].iter().any(|part| point.starts_with(part));
+        let recorded = action.1 == Action::Broken && !before_the_lock;
+        if failed && recorded && story.command != ["clear"] {
+            let status = self.place.run(&["status", "--json"], 0).json();
+            assert_eq!(status["last_build"]["status"], "failed", "{case}: {status}");
+            assert_eq!(status["last_build"]["reason"], "code_build_failed", "{case}: {status}");
+        }
+        self.heal(story);
+        assert_eq!(self.place.ask(), self.healed, "{case}: not healed");
+        assert_eq!(self.place.listing(), self.listing, "{case}: files too many or too few");
+        let record = fs::read_to_string(self.place.binding().join("last-build.json")).expect("there is a record");
+        assert!(record.contains(r#""status":"ready""#), "{case}: {record}");
+    }
+}
+
+fn read_files(tree: &Path) -> Files {
+    let mut files = Vec::new();
+    for name in ["app.py", "lib.py", "same.py", "big.txt"] {
+        if let Ok(content) = fs::read_to_string(tree.join(name)) {
+            files.push((name, content));
+        }
+    }
+    files
+}
+
+/// A small program in its n-th version.
+fn version(number: usize) -> Files {
+    vec![
+        ("same.py", "def same(): pass\n".to_owned()),
+        ("lib.py", format!("def old(): pass\ndef new_{number}(): pass\n")),
+        ("app.py", format!("from lib import old, new_{number}\n\n\ndef main():\n    new_{number}()\n    old()\n")),
+    ]
+}
+
+fn with_big_file(number: usize) -> Files {
+    let mut files = version(number);
+    files.push(("big.txt", "A long line of text that says nothing.\n".repeat(29_000)));
+    files
+}
+
+/// Makes all facts look unused for long.
+fn age_facts(place: &Place) {
+    for entry in fs::read_dir(place.facts()).expect("there are facts").flatten() {
+        let file = fs::File::open(entry.path()).expect("it is ours");
+        file.set_modified(SystemTime::now() - Duration::from_secs(7200)).expect("it is ours");
+    }
+}
+
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).expect("it is ours");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).expect("it is ours");
+}
+
+fn indexed(place: &Place) {
+    place.build("index", &version(0));
+}
+
+fn synced(place: &Place) {
+    // The first one, the previous one and the current one are kept; a fourth lets one go.
+    for number in 0..3 {
+        place.build("sync", &version(number));
+    }
+}
+
+fn stories() -> BTreeMap<&'static str, Story> {
+    let nothing = |place: &Place| place.set(&version(0));
+    let big = |place: &Place| place.build("index", &with_big_file(0));
+    let many_facts = |place: &Place| {
+        for number in 0..17 {
+            place.build("sync", &version(number));
+        }
+        age_facts(place);
+    };
+    let marked = |place: &Place| {
+        synced(place);
+        fs::write(place.binding().join("damaged"), "").expect("it is ours");
+    };
+    let damaged = |place: &Place| {
+        indexed(place);
+        flip(&place.generation().join("graph.sqlite"));
+    };
+    let damaged_and_marked = |place: &Place| {
+        indexed(place);
+        flip(&place.generation().join("graph.sqlite"));
+        place.run(&["export", "--on-stale", "refuse"], 5);
+    };
+    let debris = |place: &Place| {
+        indexed(place);
+        let binding = place.binding();
+        write_file(&binding.join("generations/.aaaa/graph.sqlite"), b"half");
+        write_file(&binding.join("generations/strange"), b"");
+        write_file(&binding.join("packs/.bbbb.tmp"), b"half");
+        write_file(&binding.join(".cccc.tmp"), b"half");
+        write_file(&place.facts().join(".dddd.tmp"), b"half");
+        fs::remove_file(binding.join("build.lock")).expect("it is ours");
+        write_file(&binding.join("build.lock/inside"), b"");
+    };
+    let limited = |place: &Place| {
+        indexed(place);
+        write_file(&place.sandbox.path().join("home/limited.toml"), b"[limits]\nmax_cache_bytes = 60000\n");
+    };
+    BTreeMap::from([
+        ("first index", Story::new(nothing, version(0), &["index"])),
+        (
+            "index again",
+            Story {
+                points: &["facts-", "generation", "pack-rename", "pointer-", "retired-"],
+                ..Story::new(indexed, version(0), &["index"])
+            },
+        ),
+        ("sync", Story::new(synced, version(3), &["sync"])),
+        (
+            "sync that copies out of packs",
+            Story { points: &["pack-", "generation-rename", "pointer-rename"], ..Story::new(big, version(1), &["sync"]) },
+        ),
+        ("sync that merges facts", Story { points: &["facts-"], ..Story::new(many_facts, version(17), &["sync"]) }),
+        ("clear", Story { heal: &[&["clear"], &["sync"]], ..Story::new(marked, version(2), &["clear"]) }),
+        (
+            "sync after damage",
+            Story { points: &["mark-", "pointer-", "retired-"], ..Story::new(damaged_and_marked, version(1), &["sync"]) },
+        ),
+        (
+            "question that meets damage",
+            Story {
+                fails: Some("index_integrity_failed"),
+                ..Story::new(damaged, version(0), &["export", "--on-stale", "refuse"])
+            },
+        ),
+        (
+            "sync among debris",
+            Story { points: &["facts-remove", "leftover-", "lock-"], ..Story::new(debris, version(1), &["sync"]) },
+        ),
+        (
+            "sync over the limit",
+            Story {
+                fails: Some("code_cache_limit_exceeded"),
+                points: &["generation", "pack-"],
+                ..Story::new(limited, version(1), &["sync", "--config", "../home/limited.toml"])
+            },
+        ),
+    ])
+}
+
+/// The steps that take space on the disk.
+const NEED_SPACE: [&str; 8] = ["-make", "-create", "-write", "-open", "-load", "-index", "-commit", "-sync"];
+
+fn check(story: &str) {
+    let story = &stories()[story];
+    let peace = Peace::of(story);
+    let mut cases = 0;
+    let all = std::env::var_os("SEXTANT_ALL_FAULTS").is_some();
+    for (point, passages) in &peace.passed {
+        if !all && !story.points.iter().any(|start| point.starts_with(start)) {
+            continue;
+        }
+        for passage in BTreeSet::from([1, passages.len()]) {
+            let losses = passages[passage - 1];
+            for &action in Action::ALL {
+                let differs = match action.1 {
+                    Action::Stop | Action::Broken => true,
+                    Action::Full => NEED_SPACE.iter().any(|step| point.ends_with(step)),
+                    Action::Torn => point.ends_with("-write") || point.ends_with("facts-rename"),
+                    Action::LoseContent => losses.content,
+                    Action::LoseNames => losses.names,
+                };
+                if differs {
+                    peace.play(story, point, passage, action);
+                    cases += 1;
+                }
+            }
+        }
+    }
+    println!("{cases} faults at {} points", peace.passed.len());
+}
+
+macro_rules! stories {
+    ($($test:ident: $story:literal,)*) => {
+        $(#[test]
+        fn $test() {
+            check($story);
+        })*
+
+        #[test]
+        fn every_story_is_tested() {
+            assert_eq!(stories().into_keys().collect::<BTreeSet<_>>(), BTreeSet::from([$($story),*]));
+        }
+    };
+}
+
+stories! {
+    first_index: "first index",
+    index_again: "index again",
+    sync: "sync",
+    sync_that_copies_out_of_packs: "sync that copies out of packs",
+    sync_that_merges_facts: "sync that merges facts",
+    clear: "clear",
+    sync_after_damage: "sync after damage",
+    question_that_meets_damage: "question that meets damage",
+    sync_among_debris: "sync among debris",
+    sync_over_the_limit: "sync over the limit",
+}
+
+#[test]
+fn every_point_is_passed() {
+    let passed: BTreeSet<String> = stories().values().flat_map(|story| Peace::of(story).passed.into_keys()).collect();
+    let listed: BTreeSet<String> = POINTS.iter().map(|(part, step)| name(*part, *step)).collect();
+    assert_eq!(passed.difference(&listed).collect::<Vec<_>>(), Vec::<&String>::new(), "durable steps that no list names");
+    assert_eq!(listed.difference(&passed).collect::<Vec<_>>(), Vec::<&String>::new(), "durable steps that no story passes");
+}
