@@ -138,6 +138,27 @@ pub struct Environment {
     pub xdg_cache_home: Option<PathBuf>,
     /// `SEXTANT_CONFIG`.
     pub config: Option<PathBuf>,
+    pub parsers: ParserHost,
+}
+
+/// Where grammars run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ParserHost {
+    /// In the process that asks, unguarded: for tests of what is made of facts.
+    #[default]
+    ThisProcess,
+    /// In processes of this program, which must be the one that asks.
+    Workers { program: PathBuf },
+}
+
+impl ParserHost {
+    /// Returns the host of a process: its own running image, which the system still has when the file of it was replaced.
+    fn of_process() -> Self {
+        let linux = cfg!(target_os = "linux");
+        // A program that is not known cannot be started, which the first file will say.
+        let program = if linux { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() };
+        Self::Workers { program }
+    }
 }
 
 impl Environment {
@@ -152,6 +173,7 @@ impl Environment {
             home: path("HOME"),
             xdg_cache_home: path("XDG_CACHE_HOME").filter(|path| path.is_absolute()),
             config: path("SEXTANT_CONFIG"),
+            parsers: ParserHost::of_process(),
         })
     }
 }
@@ -505,6 +527,7 @@ mod tests {
                     home: Some(base.join("home")),
                     xdg_cache_home: Some(base.join("cache")),
                     config: None,
+                    parsers: ParserHost::ThisProcess,
                 },
             };
             fixture.make("home");

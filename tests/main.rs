@@ -7,3 +7,4 @@ mod kills;
 mod layering;
 mod program;
 mod sandbox;
+mod workers;

@@ -86,6 +86,10 @@ impl LanguageSupport for Toy {
         path.as_str().ends_with(".toy").then_some("toy")
     }
 
+    fn dialects(&self) -> &'static [Dialect] {
+        &["toy"]
+    }
+
     fn extractor_build(&self) -> &'static str {
         "1"
     }

@@ -140,6 +140,15 @@ pub enum Command {
         #[arg(long, value_enum, value_name = "POLICY")]
         on_stale: Option<OnStale>,
     },
+    /// Parse what the program that started this process sends; it calls itself so
+    #[command(hide = true)]
+    ParseWorker {
+        #[arg(long, value_name = "N")]
+        memory_bytes: u64,
+        /// Process that this one must not outlive
+        #[arg(long, value_name = "PID")]
+        parent: u32,
+    },
     /// Measure this build on a tree
     #[command(hide = true)]
     Bench {

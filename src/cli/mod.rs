@@ -12,13 +12,15 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use crate::config::{self, Config, Environment};
+use crate::config::{self, Config, Environment, ParserHost};
 use crate::engine::Engine;
+use crate::parse;
 
 use arguments::{Arguments, Color, Command, Global};
 pub use failure::{Exit, Failure};
@@ -64,10 +66,11 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What lives on from one command to the next in the same process: the engine of the scope asked last.
+/// What lives on from one command to the next in the same process: the engine of the scope asked last, and the parsers of all scopes.
 #[derive(Debug, Default)]
 pub struct Session {
     kept: Option<Kept>,
+    parser: Option<(ParserHost, Arc<dyn parse::Parser>)>,
     recording: bool,
 }
 
@@ -85,7 +88,7 @@ impl Session {
 
     /// Returns a session that keeps a log of the queries its builds execute.
     pub fn recording() -> Self {
-        Self { kept: None, recording: true }
+        Self { recording: true, ..Self::default() }
     }
 
     /// Returns the queries executed since the last call, each as `query subject`.
@@ -134,11 +137,24 @@ impl Session {
         let scope = config.scope(&selection, environment).map_err(|error| Failure::of_config(&error))?;
         let same = self.kept.as_ref().is_some_and(|kept| kept.config == config && kept.scope == scope);
         if !same {
-            let mut engine = Engine::open(&config, scope.clone()).map_err(|error| Failure::of_engine(&error))?;
+            let mut engine = Engine::open(&config, scope.clone(), self.parser(&environment.parsers))
+                .map_err(|error| Failure::of_engine(&error))?;
             engine.listen(self.recording);
             self.kept = Some(Kept { config, scope, engine });
         }
         Ok(&mut self.kept.as_mut().expect("it was put there just now").engine)
+    }
+
+    /// Returns the parser of this session, whose processes stay warm from command to command.
+    fn parser(&mut self, host: &ParserHost) -> Arc<dyn parse::Parser> {
+        match &self.parser {
+            Some((of, parser)) if of == host => Arc::clone(parser),
+            _ => {
+                let parser = parse::parser(host);
+                self.parser = Some((host.clone(), Arc::clone(&parser)));
+                parser
+            }
+        }
     }
 
     /// Returns whether the scope of the engine stands in no configuration file.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::analysis::AnalysisError;
+use crate::parse::ParserError;
 use crate::store::StoreError;
 use crate::workspace::{PolicyError, WorkspaceError};
 
@@ -47,6 +48,9 @@ pub enum EngineError {
     Write(#[source] StoreError),
     #[error("the graph cannot be computed")]
     Analysis(#[source] AnalysisError),
+    /// No file can be parsed, whatever it holds.
+    #[error("the files cannot be parsed")]
+    Parser(#[source] ParserError),
     #[error("the worktree differs from the index")]
     Changed,
     #[error("this is not the expected fingerprint")]
@@ -82,6 +86,7 @@ impl EngineError {
                 _ => "code_build_failed",
             },
             Self::Analysis(_) => "code_build_failed",
+            Self::Parser(_) => "code_parser_failed",
             Self::Changed | Self::Fingerprint => "code_changed",
             Self::Busy => "workspace_busy",
             Self::Timeout { .. } => "code_timeout",

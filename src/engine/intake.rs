@@ -10,15 +10,26 @@ use dashmap::{DashMap, Entry};
 
 use crate::languages::{Dialect, LanguageSupport, find_language, text};
 use crate::model::{ContentHash, FileFacts, RepoPath};
-use crate::parse::{ParseFailure, ParseLimits, Parser};
-use crate::store::{ObjectRef, PackWriter, StoreError};
+use crate::parse::{Extracted, ParseError, ParseFailure, ParseLimits, Parser};
+use crate::store::{ObjectRef, PackWriter};
 use crate::workspace::{ObjectFormat, blob_id};
+
+use super::EngineError;
+use super::failed::FailedParse;
 
 /// A content as one dialect reads it: what facts are a function of.
 pub(super) type FactsKey = (ContentHash, Dialect);
 
 /// What a file's content came to.
-pub(super) type Extraction = Result<Arc<FileFacts>, ParseFailure>;
+pub(super) type Extraction = Result<Arc<FileFacts>, FailedParse>;
+
+/// What was made of a content from its bytes.
+pub(super) struct Fresh {
+    pub reading: Reading,
+    pub extraction: Extraction,
+    /// The facts as the facts cache keeps them, where the parser gave them so.
+    pub encoded: Option<Vec<u8>>,
+}
 
 /// Where a content is kept and what Git calls it.
 #[derive(Clone, Debug)]
@@ -49,11 +60,25 @@ impl Reading {
     }
 
     /// Makes the facts of a content.
-    pub fn facts(self, parser: &dyn Parser, bytes: &[u8], limits: &ParseLimits) -> Extraction {
-        match self.language {
-            Some(language) => parser.facts(language, self.dialect, bytes, limits).map(Arc::new),
-            // The scan lets no other text pass.
-            None => Ok(Arc::new(text::facts(self.dialect, &String::from_utf8_lossy(bytes)))),
+    ///
+    /// # Errors
+    /// When no content can be parsed.
+    pub fn facts(self, parser: &dyn Parser, bytes: &[u8], limits: &ParseLimits) -> Result<Fresh, EngineError> {
+        let made = match self.language {
+            Some(language) => parser.facts(language, self.dialect, bytes, limits),
+            None => {
+                // The scan lets no other text pass.
+                let facts = text::facts(self.dialect, &String::from_utf8_lossy(bytes));
+                Ok(Extracted { facts, encoded: None })
+            }
+        };
+        match made {
+            Ok(Extracted { facts, encoded }) => Ok(Fresh { reading: self, extraction: Ok(Arc::new(facts)), encoded }),
+            Err(ParseError::File(failure)) => {
+                let failed = FailedParse::new(failure, *limits, self.build());
+                Ok(Fresh { reading: self, extraction: Err(failed), encoded: None })
+            }
+            Err(ParseError::Parser(error)) => Err(EngineError::Parser(error)),
         }
     }
 }
@@ -75,11 +100,11 @@ pub(super) struct Intake<'a> {
     pub pack: &'a PackWriter,
     pub deadline: Instant,
     pub stored: DashMap<ContentHash, Option<Stored>>,
-    pub extracted: DashMap<FactsKey, Option<(Reading, Extraction)>>,
+    pub extracted: DashMap<FactsKey, Option<Fresh>>,
     /// Contents whose parse took too long beside others, to be tried once more alone.
     pub slow: Mutex<Vec<(FactsKey, Reading, Vec<u8>)>>,
-    /// The first failure of the store; after it nothing more is done.
-    pub failure: OnceLock<StoreError>,
+    /// The first failure of the store or of all parsers; after it nothing more is done.
+    pub failure: OnceLock<EngineError>,
 }
 
 impl Intake<'_> {
@@ -96,7 +121,7 @@ impl Intake<'_> {
                     self.stored.insert(*hash, Some(Stored { object, blob }));
                 }
                 Err(error) => {
-                    let _ = self.failure.set(error);
+                    let _ = self.failure.set(EngineError::Write(error));
                     return;
                 }
             }
@@ -106,22 +131,34 @@ impl Intake<'_> {
         if self.known.has_facts(&key, reading) || !claim(&self.extracted, key) {
             return;
         }
-        let extraction = reading.facts(self.parser, bytes, &self.limits);
-        if matches!(extraction, Err(ParseFailure::Timeout)) {
+        if self.extract(key, reading, bytes) == Some(ParseFailure::Timeout) {
             self.slow.lock().unwrap_or_else(PoisonError::into_inner).push((key, reading, bytes.to_vec()));
         }
-        self.extracted.insert(key, Some((reading, extraction)));
     }
 
     /// Tries once more, with no other parse beside it, what took too long.
     pub fn retry_slow(&self) {
         let slow = std::mem::take(&mut *self.slow.lock().unwrap_or_else(PoisonError::into_inner));
         for (key, reading, bytes) in slow {
-            if Instant::now() > self.deadline {
+            if self.failure.get().is_some() || Instant::now() > self.deadline {
                 return;
             }
-            let extraction = reading.facts(self.parser, &bytes, &self.limits);
-            self.extracted.insert(key, Some((reading, extraction)));
+            self.extract(key, reading, &bytes);
+        }
+    }
+
+    /// Makes the facts of a content. Returns why it has none.
+    fn extract(&self, key: FactsKey, reading: Reading, bytes: &[u8]) -> Option<ParseFailure> {
+        match reading.facts(self.parser, bytes, &self.limits) {
+            Ok(fresh) => {
+                let failure = fresh.extraction.as_ref().err().map(|failed| failed.failure);
+                self.extracted.insert(key, Some(fresh));
+                failure
+            }
+            Err(error) => {
+                let _ = self.failure.set(error);
+                None
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod baseline;
 mod error;
+mod failed;
 pub mod gate;
 mod intake;
 mod owner;

@@ -2,7 +2,10 @@
 //!
 //! Must not run on two threads at once, which `&mut self` sees to. Invariant: the database is written by builds alone.
 
+use std::sync::Arc;
+
 use crate::config::{self, Config};
+use crate::parse::Parser;
 use crate::store::{Cache, Generation, KeptGeneration};
 
 use super::EngineError;
@@ -15,6 +18,8 @@ use super::sync::{Basis, Memory, build};
 pub struct Engine {
     scope: Scope,
     cache: Cache,
+    /// Lives longer than the engine: its processes stay warm from scope to scope.
+    parser: Arc<dyn Parser>,
     /// Made by the first build of this process.
     memory: Option<Memory>,
     /// The generation that was checked against its seal last, held open.
@@ -23,14 +28,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the scope that the configuration gave; nothing is read of its cache yet.
+    /// Opens the scope that the configuration gave, to be parsed by `parser`; nothing is read of its cache yet.
     ///
     /// # Errors
     /// When its root cannot be read.
-    pub fn open(config: &Config, scope: config::Scope) -> Result<Self, EngineError> {
+    pub fn open(config: &Config, scope: config::Scope, parser: Arc<dyn Parser>) -> Result<Self, EngineError> {
         let scope = Scope::open(config, scope)?;
         let cache = Cache::new(scope.cache_dir(), scope.binding_id(), scope.limits().max_cache_bytes);
-        Ok(Self { scope, cache, memory: None, open: None, listening: false })
+        Ok(Self { scope, cache, parser, memory: None, open: None, listening: false })
     }
 
     pub fn scope(&self) -> &Scope {
@@ -65,7 +70,7 @@ impl Engine {
             memory.database.listen(self.listening);
             memory
         });
-        build(&self.scope, &self.cache, memory, basis)
+        build(&self.scope, &self.cache, self.parser.as_ref(), memory, basis)
     }
 
     /// Removes the generations of this scope; those that others read stay until they are done.

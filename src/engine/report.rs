@@ -25,7 +25,7 @@ pub struct BuildOutcome {
     pub elapsed_seconds: f64,
     pub counts: BuildCounts,
     pub stages: Vec<Stage>,
-    /// Highest resident size of the process so far, in bytes; `None` where the system does not tell.
+    /// Highest resident size of this process so far and of its parsers, in bytes; `None` where the system does not tell.
     pub peak_memory_bytes: Option<u64>,
 }
 
@@ -76,8 +76,6 @@ pub enum LastBuild {
         reused_files: u64,
         elapsed_seconds: f64,
         finished_at: String,
-        /// The limit under which files failed to parse; another one is a reason to try them again.
-        parse_seconds: u64,
     },
 }
 

@@ -11,13 +11,14 @@ use dashmap::DashMap;
 use tracing::debug_span;
 
 use crate::analysis::{Database, FactsStore, FileInput, Outcome, Resolved, Update};
-use crate::model::{Canonical, ContentHash, FileFacts, ParseStatus, RepoPath};
-use crate::parse::{InProcessParser, ParseFailure, ParseLimits};
+use crate::model::{Canonical, ContentHash, FileFacts, ParseStatus, RepoPath, codec};
+use crate::parse::{ParseLimits, Parser};
 use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generation, Identity, StoreError};
 use crate::workspace::{Capture, EntryState, ObjectFormat, dirty};
 
 use super::EngineError;
-use super::intake::{Extraction, FactsKey, Intake, Known, Reading, Stored};
+use super::failed::FailedParse;
+use super::intake::{Extraction, FactsKey, Fresh, Intake, Known, Reading, Stored};
 use super::report::{BuildCounts, BuildOutcome, BuildStatus, LastBuild, Stage, now, peak_memory};
 use super::scope::{Scope, fingerprint};
 
@@ -52,12 +53,19 @@ impl Memory {
 ///
 /// # Errors
 /// When the worktree cannot be read or keeps changing, the store fails, or `build_seconds` pass; what was published stays.
-pub(super) fn build(scope: &Scope, cache: &Cache, memory: &mut Memory, basis: Basis) -> Result<BuildOutcome, EngineError> {
+pub(super) fn build(
+    scope: &Scope,
+    cache: &Cache,
+    parser: &dyn Parser,
+    memory: &mut Memory,
+    basis: Basis,
+) -> Result<BuildOutcome, EngineError> {
     let started = Instant::now();
     let limit = scope.limits().build();
     let deadline = started + limit;
     let lock = cache.lock(deadline).map_err(EngineError::Write)?;
-    let mut build = Build { scope, cache, lock: &lock, memory, basis, deadline, limit, clock: Clock::start() };
+    parser.begin();
+    let mut build = Build { scope, cache, parser, lock: &lock, memory, basis, deadline, limit, clock: Clock::start() };
     let outcome = build.run();
     let record = match &outcome {
         // A build that published nothing leaves the record of the one that did; one of a failure is not true any more.
@@ -70,7 +78,6 @@ pub(super) fn build(scope: &Scope, cache: &Cache, memory: &mut Memory, basis: Ba
             reused_files: outcome.reused_files,
             elapsed_seconds: outcome.elapsed_seconds,
             finished_at: now(),
-            parse_seconds: scope.limits().parse_seconds,
         }),
         Err(error) => Some(LastBuild::Failed { reason: error.code().to_owned(), finished_at: now() }),
     };
@@ -134,6 +141,7 @@ fn cache_key(key: &FactsKey, reading: Reading) -> ContentHash {
 struct Build<'a> {
     scope: &'a Scope,
     cache: &'a Cache,
+    parser: &'a dyn Parser,
     lock: &'a BuildLock,
     memory: &'a mut Memory,
     basis: Basis,
@@ -164,11 +172,10 @@ impl Build<'_> {
         let begun = Instant::now();
         let format = self.scope.worktree().object_format()?;
         let basics = self.basics(format)?;
-        let parser = InProcessParser;
         let pack = self.lock.source_writer().map_err(EngineError::Write)?;
         let intake = Intake {
             languages: self.scope.languages(),
-            parser: &parser,
+            parser: self.parser,
             limits: ParseLimits::from(self.scope.limits()),
             format,
             known: &KnownBefore {
@@ -194,7 +201,7 @@ impl Build<'_> {
         })?;
         let Intake { stored: new_stored, extracted, failure, .. } = intake;
         if let Some(error) = failure.into_inner() {
-            return Err(EngineError::Write(error));
+            return Err(error);
         }
         self.in_time()?;
         self.clock.lap("extract");
@@ -204,10 +211,10 @@ impl Build<'_> {
             return Ok(Attempt::Moved);
         }
         let state = self.scope.state(&capture);
-        let retry = basics.parent.as_ref().is_some_and(|parent| self.failures_are_due(parent));
+        let failures = Failures::of(basics.parent.as_ref(), self.scope)?;
         if let Some(parent) = &basics.parent
             && parent.identity().state == state
-            && !retry
+            && !failures.due
         {
             return Ok(Attempt::Done(self.unchanged(parent, begun)));
         }
@@ -216,18 +223,16 @@ impl Build<'_> {
         let paths = basics.paths;
         let mut contents = Contents { stored: basics.stored, extracted: HashMap::new(), fresh: BTreeMap::new() };
         contents.stored.extend(new_stored.into_iter().filter_map(|(hash, stored)| Some((hash, stored?))));
-        for (key, extraction) in extracted {
-            if let Some((reading, extraction)) = extraction {
-                contents.fresh.insert(key, reading);
-                contents.extracted.insert(key, extraction);
+        for (key, fresh) in extracted {
+            if let Some(fresh) = fresh {
+                contents.take(key, fresh);
             }
         }
-        let carrying = basics.parent.as_ref().filter(|_| !retry);
-        self.complete(&capture, carrying, basics.facts.as_ref(), &mut contents)?;
+        self.complete(&capture, &failures, basics.facts.as_ref(), &mut contents)?;
         self.clock.lap("load");
         self.in_time()?;
 
-        self.keep_facts(&contents);
+        self.keep_facts(&mut contents);
         self.clock.lap("cache");
         let resolved = self.resolve(&capture, &contents)?;
         self.clock.lap("resolve");
@@ -253,7 +258,7 @@ impl Build<'_> {
         Ok(Attempt::Done(BuildOutcome {
             elapsed_seconds: begun.elapsed().as_secs_f64(),
             stages: self.clock.take(),
-            peak_memory_bytes: peak_memory(),
+            peak_memory_bytes: peak_memory().map(|own| own + self.parser.peak_memory_bytes()),
             ..outcome
         }))
     }
@@ -324,35 +329,33 @@ impl Build<'_> {
                 failed_files: coverage.failed_files,
             },
             stages: self.clock.take(),
-            peak_memory_bytes: peak_memory(),
+            peak_memory_bytes: peak_memory().map(|own| own + self.parser.peak_memory_bytes()),
         }
     }
 
     /// Adds to the facts cache what this build made. Failures stay out: they may be the machine's.
-    fn keep_facts(&self, contents: &Contents) {
-        let made = contents.fresh.iter().filter_map(|(key, reading)| {
-            let facts = contents.extracted.get(key)?.as_ref().ok()?;
-            Some((cache_key(key, *reading), facts.as_ref()))
-        });
+    fn keep_facts(&self, contents: &mut Contents) {
+        let mut made = Vec::with_capacity(contents.fresh.len());
+        for (key, (reading, encoded)) in &mut contents.fresh {
+            if let Some(Ok(facts)) = contents.extracted.get(key)
+                && let Some(encoded) = encoded.take().or_else(|| codec::encode(facts))
+            {
+                made.push((cache_key(key, *reading), encoded));
+            }
+        }
+        let made: Vec<_> = made.iter().map(|(key, encoded)| (*key, encoded.as_slice())).collect();
         // The generation stands without the cache.
-        if let Err(error) = self.cache.facts().insert(&made.collect::<Vec<_>>()) {
+        if let Err(error) = self.cache.facts().insert(&made) {
             tracing::debug!(%error, "new facts were not cached");
         }
     }
 
-    /// Returns whether files that failed to parse deserve another try: the limit they failed under is not the one in force.
-    fn failures_are_due(&self, parent: &Generation) -> bool {
-        parent.coverage().failed_files > 0
-            && !matches!(last_build(self.cache),
-                Some(LastBuild::Ready { parse_seconds, .. }) if parse_seconds == self.scope.limits().parse_seconds)
-    }
-
-    /// Finds the facts that the scan did not make: remembered, cached, or made now from the stored source; and the failures that the
-    /// generation in `carrying` has.
+    /// Finds the facts that the scan did not make: remembered, cached, or made now from the stored source; and the failures that are
+    /// not to be tried again.
     fn complete(
         &self,
         capture: &Capture,
-        carrying: Option<&Generation>,
+        failures: &Failures,
         cache: Option<&FactsCache>,
         contents: &mut Contents,
     ) -> Result<(), EngineError> {
@@ -379,19 +382,20 @@ impl Build<'_> {
         let limits = ParseLimits::from(self.scope.limits());
         for (key, path) in wanted {
             self.in_time()?;
-            if let Some(parent) = carrying
-                && let Some(row) = parent.file(path.as_str()).map_err(EngineError::Read)?
-                && row.hash == Some(key.0)
-                && let Some(failure) = row.failure.as_deref().and_then(ParseFailure::parse)
+            let reading = Reading::of(self.scope.languages(), path);
+            let before = failures.known.get(&key);
+            if let Some(failed) = before
+                && !failed.is_due(&limits, reading.build())
             {
-                contents.extracted.insert(key, Err(failure));
+                contents.extracted.insert(key, Err(failed.clone()));
                 continue;
             }
             let Some(stored) = contents.stored.get(&key.0) else { return Err(EngineError::Busy) };
             let bytes = self.cache.source(&key.0, stored.object).map_err(EngineError::Write)?;
-            let reading = Reading::of(self.scope.languages(), path);
-            contents.fresh.insert(key, reading);
-            contents.extracted.insert(key, reading.facts(&InProcessParser, &bytes, &limits));
+            // One after the other, so that what took too long is tried alone.
+            let mut fresh = reading.facts(self.parser, &bytes, &limits)?;
+            fresh.extraction = fresh.extraction.map_err(|failed| failed.after(before));
+            contents.take(key, fresh);
         }
         Ok(())
     }
@@ -482,7 +486,7 @@ impl Build<'_> {
                     }
                     Err(failure) => {
                         counts.failed_files += 1;
-                        file.failure = Some(failure.as_str());
+                        file.failure = Some(failure.to_string());
                     }
                 }
                 if let Some(edges) = &file.edges {
@@ -530,8 +534,45 @@ impl Build<'_> {
 struct Contents {
     stored: HashMap<ContentHash, Stored>,
     extracted: HashMap<FactsKey, Extraction>,
-    /// Those whose facts this build made from bytes.
-    fresh: BTreeMap<FactsKey, Reading>,
+    /// Those whose facts this build made from bytes, with the facts' own bytes until these are kept.
+    fresh: BTreeMap<FactsKey, (Reading, Option<Vec<u8>>)>,
+}
+
+impl Contents {
+    fn take(&mut self, key: FactsKey, fresh: Fresh) {
+        let Fresh { reading, extraction, encoded } = fresh;
+        self.fresh.insert(key, (reading, encoded));
+        self.extracted.insert(key, extraction);
+    }
+}
+
+/// The failures of the generation that is built upon.
+#[derive(Default)]
+struct Failures {
+    known: HashMap<FactsKey, FailedParse>,
+    /// Whether one of them deserves another try.
+    due: bool,
+}
+
+impl Failures {
+    fn of(parent: Option<&Generation>, scope: &Scope) -> Result<Self, EngineError> {
+        let mut failures = Self::default();
+        let Some(parent) = parent.filter(|parent| parent.coverage().failed_files > 0) else { return Ok(failures) };
+        let limits = ParseLimits::from(scope.limits());
+        for row in parent.failed_files().map_err(EngineError::Read)? {
+            let (Ok(path), Some(hash)) = (RepoPath::parse(&row.path), row.hash) else { continue };
+            let reading = Reading::of(scope.languages(), &path);
+            match row.failure.as_deref().and_then(FailedParse::parse) {
+                Some(failed) => {
+                    failures.due |= failed.is_due(&limits, reading.build());
+                    failures.known.insert((hash, reading.dialect), failed);
+                }
+                // Not of a form that is known here.
+                None => failures.due = true,
+            }
+        }
+        Ok(failures)
+    }
 }
 
 /// Returns the included files of a capture, by path.

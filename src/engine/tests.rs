@@ -3,9 +3,11 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::config::{Config, Environment, OnStale, Selection};
 use crate::model::PathPrefix;
+use crate::parse::InProcessParser;
 use crate::store::Generation;
 
 use super::{Admission, Baseline, BuildStatus, Engine, EngineError, Freshness, LastBuild, StatusWord};
@@ -71,7 +73,7 @@ impl Fixture {
         );
         let config = Config::parse(&text, "sextant.toml", &environment).expect("a valid configuration");
         let scope = config.scope(&Selection { root: None, scope: Some("test".to_owned()) }, &environment).expect("a scope");
-        Engine::open(&config, scope).expect("opened")
+        Engine::open(&config, scope, Arc::new(InProcessParser)).expect("opened")
     }
 
     fn engine(&self) -> Engine {

@@ -41,6 +41,9 @@ pub trait LanguageSupport: Send + Sync + 'static {
     /// Returns the dialect in which this language reads the file, judged by its path; `None` when it is not one of its files.
     fn dialect(&self, path: &RepoPath) -> Option<Dialect>;
 
+    /// Returns every dialect that [`Self::dialect`] may give.
+    fn dialects(&self) -> &'static [Dialect];
+
     /// Returns a text that changes whenever equal bytes may give other facts.
     fn extractor_build(&self) -> &'static str;
 

@@ -119,6 +119,16 @@ impl Names {
         self.ends.len()
     }
 
+    /// Returns whether the names divide the text: each ends where the next begins, between two characters, and the last at the end.
+    pub fn is_sound(&self) -> bool {
+        let mut last = 0;
+        self.ends.iter().all(|end| {
+            let ascends = *end >= last && self.text.is_char_boundary(*end as usize);
+            last = *end;
+            ascends
+        }) && last as usize == self.text.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

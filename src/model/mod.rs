@@ -2,6 +2,7 @@
 //!
 //! Invariant: a value of a type in here is already valid; parsing happens at the edge, once.
 
+pub mod codec;
 pub mod facts;
 pub mod graph;
 pub mod hash;

@@ -1,4 +1,4 @@
-//! The grammars, run on the calling thread, with a deadline and a fence against panics.
+//! The grammars, run on the calling thread, with a deadline and a fence against panics. A parser process runs them so, and tests may.
 //!
 //! Must not know processes. Invariant: a panic of an extractor ends here. Memory is that of the whole process, looked at while a parse
 //! runs: a bound against runaway files, not an account.
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::languages::{Dialect, ExtractError, LanguageSupport};
 use crate::model::FileFacts;
 
-use super::{ParseFailure, ParseLimits, Parser};
+use super::system::{self, Memory};
+use super::{Extracted, ParseError, ParseFailure, ParseLimits, Parser};
 
 /// How often a running parse looks at the memory of the process.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
@@ -18,9 +19,12 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InProcessParser;
 
-impl Parser for InProcessParser {
-    fn facts(
-        &self,
+impl InProcessParser {
+    /// Makes the facts of one content.
+    ///
+    /// # Errors
+    /// When a limit is hit, or the extractor panics.
+    pub fn extract(
         language: &'static dyn LanguageSupport,
         dialect: Dialect,
         source: &[u8],
@@ -33,15 +37,20 @@ impl Parser for InProcessParser {
         match outcome {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(ExtractError::Stopped)) => Err(watch.failure()),
-            Err(_) => {
-                tracing::warn!(
-                    language = language.name(),
-                    bytes = source.len(),
-                    "a parser crashed; its file keeps only its text"
-                );
-                Err(ParseFailure::Crashed)
-            }
+            Err(_) => Err(ParseFailure::Crashed),
         }
+    }
+}
+
+impl Parser for InProcessParser {
+    fn facts(
+        &self,
+        language: &'static dyn LanguageSupport,
+        dialect: Dialect,
+        source: &[u8],
+        limits: &ParseLimits,
+    ) -> Result<Extracted, ParseError> {
+        Ok(Extracted { facts: Self::extract(language, dialect, source, limits)?, encoded: None })
     }
 }
 
@@ -74,7 +83,7 @@ impl Watch {
             self.failure = Some(ParseFailure::Timeout);
         } else if elapsed >= self.next_memory_check {
             self.next_memory_check = elapsed + MEMORY_INTERVAL;
-            if resident_bytes().is_some_and(|resident| resident > self.memory_bytes) {
+            if system::memory_in_use(Memory::Resident).is_some_and(|resident| resident > self.memory_bytes) {
                 self.failure = Some(ParseFailure::Memory);
             }
         }
@@ -84,14 +93,6 @@ impl Watch {
     fn failure(&self) -> ParseFailure {
         self.failure.unwrap_or(ParseFailure::Timeout)
     }
-}
-
-/// Returns the resident memory of this process where the system tells it cheaply.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]
@@ -112,6 +113,10 @@ mod tests {
 
         fn dialect(&self, _: &RepoPath) -> Option<Dialect> {
             None
+        }
+
+        fn dialects(&self) -> &'static [Dialect] {
+            &["obedient"]
         }
 
         fn extractor_build(&self) -> &'static str {
@@ -177,7 +182,7 @@ mod tests {
 
     fn check(source: &str, time: Duration, memory_bytes: u64) -> Result<ParseStatus, ParseFailure> {
         let limits = ParseLimits { time, memory_bytes };
-        InProcessParser.facts(&Obedient, "obedient", source.as_bytes(), &limits).map(|facts| facts.parse)
+        InProcessParser::extract(&Obedient, "obedient", source.as_bytes(), &limits).map(|facts| facts.parse)
     }
 
     #[test]

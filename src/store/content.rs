@@ -47,8 +47,8 @@ pub struct ContentFile {
     pub deprioritized: bool,
     /// `None` for omitted entries and failed files; text files have facts with headings alone.
     pub facts: Option<Arc<FileFacts>>,
-    /// Why parsing failed (`parse_timeout` …).
-    pub failure: Option<&'static str>,
+    /// Why parsing failed: the word of the contract (`parse_timeout` …), and behind a space what the engine wants to know later.
+    pub failure: Option<String>,
     pub edges: Option<Arc<FileEdges>>,
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use crate::model::{Canonical, ContentHash, FileFacts};
+use crate::model::{Canonical, ContentHash, FileFacts, codec};
 
 use super::durable::{self, Part};
 use super::error::{Result, io};
@@ -47,8 +47,6 @@ pub struct Kept {
     pub written: u64,
     /// Facts that were there before.
     pub present: u64,
-    /// Facts that do not encode; a fault of their maker, and a miss later.
-    pub refused: u64,
     pub merged_packs: u64,
     pub dropped_packs: u64,
 }
@@ -98,7 +96,7 @@ impl FactsCache {
             for (pack, entry, position) in part {
                 let file = &index.packs[*pack as usize].file;
                 let payload = packs::read_payload(file, entry.offset, entry.length, &entry.digest, &mut buffer);
-                match payload.ok().and_then(|()| postcard::from_bytes::<FileFacts>(&buffer).ok()) {
+                match payload.ok().and_then(|()| codec::decode(&buffer)) {
                     Some(decoded) => facts.push((*position, Arc::new(decoded))),
                     // The whole pack goes, so that what is made again is kept again.
                     None => drop(self.remove(index.packs[*pack as usize].id)),
@@ -142,11 +140,12 @@ impl FactsCache {
         }
     }
 
-    /// Keeps facts under their keys, then puts small packs together and drops the longest unused ones that are over the size limit.
+    /// Keeps facts, as [`codec`] writes them, under their keys, then puts small packs together and drops the longest unused ones that are
+    /// over the size limit.
     ///
     /// # Errors
     /// When the cache cannot be written; what was there stays.
-    pub fn insert(&self, facts: &[(ContentHash, &FileFacts)]) -> Result<Kept> {
+    pub fn insert(&self, facts: &[(ContentHash, &[u8])]) -> Result<Kept> {
         let mut kept = Kept::default();
         let index = self.read_index();
         let mut missing = facts.to_vec();
@@ -158,21 +157,12 @@ impl FactsCache {
         }
         durable::make_directory(Part::FactsCache, &self.directory, true).map_err(io("create the facts cache"))?;
         let mut builder = PackBuilder::create(Part::Facts, &self.directory).map_err(io("create a pack of facts"))?;
-        let mut payload = Vec::new();
-        for (key, facts) in missing {
-            payload.clear();
-            match postcard::to_extend(facts, std::mem::take(&mut payload)) {
-                Ok(encoded) => payload = encoded,
-                Err(_) => {
-                    kept.refused += 1;
-                    continue;
-                }
-            }
+        for (key, payload) in missing {
             // One build must not fill more than the whole cache may have.
             if builder.size() + payload.len() as u64 > self.max_bytes {
                 break;
             }
-            builder.append(internal(&key), ContentHash::of(&payload), &payload).map_err(io("write a pack of facts"))?;
+            builder.append(internal(&key), ContentHash::of(payload), payload).map_err(io("write a pack of facts"))?;
             kept.written += 1;
         }
         // Not forced to the disk: a torn pack is a miss.
@@ -281,8 +271,9 @@ mod tests {
     }
 
     fn insert(cache: &FactsCache, numbers: impl IntoIterator<Item = u8>) -> Kept {
-        let facts: Vec<_> = numbers.into_iter().map(|number| (key(number), facts(number))).collect();
-        let by_reference: Vec<_> = facts.iter().map(|(key, facts)| (*key, facts)).collect();
+        let facts: Vec<_> =
+            numbers.into_iter().map(|number| (key(number), codec::encode(&facts(number)).expect("plain values"))).collect();
+        let by_reference: Vec<_> = facts.iter().map(|(key, facts)| (*key, facts.as_slice())).collect();
         cache.insert(&by_reference).expect("kept")
     }
 

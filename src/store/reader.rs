@@ -99,7 +99,7 @@ pub struct FileRow {
     pub parse_status: Option<ParseStatus>,
     /// Stable word of the reason why it is left out.
     pub omitted: Option<Arc<str>>,
-    /// Why parsing failed.
+    /// Why parsing failed: the word of the contract, and what the engine wants to know later.
     pub failure: Option<Arc<str>>,
 }
 
@@ -355,6 +355,12 @@ impl Generation {
     pub fn file(&self, path: &str) -> Result<Option<FileRow>> {
         let sql = format!("SELECT {FILE} FROM files WHERE path = ?1");
         Ok(self.rows("read a file", &sql, [text(path)], file_row)?.pop())
+    }
+
+    /// Returns the files that could not be parsed, by path.
+    pub fn failed_files(&self) -> Result<Vec<FileRow>> {
+        let sql = format!("SELECT {FILE} FROM files WHERE failure IS NOT NULL ORDER BY id");
+        self.rows("read failures", &sql, [], file_row)
     }
 
     /// Returns the omitted paths with their reasons, by path.

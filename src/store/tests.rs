@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::model::facts::Body;
 use crate::model::{
     ContentHash, Definition, DefinitionKey, FileFacts, Fingerprint, ParseStatus, Place, RepoPath, Span, Surface, SymbolKind,
+    codec,
 };
 use crate::workspace::{Entry, EntryState};
 
@@ -418,7 +419,8 @@ fn only_the_owner_reads_the_cache() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = Fixture::new();
     fixture.publish(1, &[("a", "one")]).expect("published");
-    fixture.cache.facts().insert(&[(ContentHash([1; 32]), &facts("def one\n"))]).expect("kept");
+    let encoded = codec::encode(&facts("def one\n")).expect("plain values");
+    fixture.cache.facts().insert(&[(ContentHash([1; 32]), &encoded)]).expect("kept");
     let mut folders = vec![fixture.root.clone()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("listed") {

@@ -630,7 +630,7 @@ mod tests {
             vec![definition("Query", SymbolKind::Class, None, 1), definition("Query.iterator", SymbolKind::Method, Some(0), 2)];
         let heading = Heading { text: Arc::from("Getting started"), level: 1, line: 1 };
         let mut broken = file("broken.py", Some("python"), None);
-        broken.failure = Some("parse_timeout");
+        broken.failure = Some("parse_timeout".to_owned());
         let mut left_out = file("secret.pem", None, None);
         left_out.entry.state = EntryState::Omitted { reason: Omission::Credentials, hash: None, size: None };
         left_out.object = None;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sextant::cli::{Session, World};
-use sextant::config::Environment;
+use sextant::config::{Environment, ParserHost};
 
 use crate::sandbox::{Sandbox, write_file};
 use crate::script::{FileContent, Step, edited, tree_files, words};
@@ -241,6 +241,7 @@ impl Player {
                 home: Some(self.sandbox.path().join("home")),
                 xdg_cache_home: None,
                 config: None,
+                parsers: ParserHost::Workers { program: env!("CARGO_BIN_EXE_sextant").into() },
             },
             input: &mut std::io::empty(),
             out: &mut out,

@@ -7,6 +7,7 @@ mod ask;
 mod build;
 mod changes;
 mod export;
+mod parse_worker;
 mod query;
 mod status;
 
@@ -29,6 +30,7 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Tests { paths, stdin, question } => affected::run(session, global, paths, *stdin, question, world),
         Command::Export { on_stale } => export::run(session, global, *on_stale, world),
         Command::Changes(comparison) => changes::run(session, global, comparison, world),
+        Command::ParseWorker { memory_bytes, parent } => parse_worker::run(*memory_bytes, *parent),
         Command::Bench { subject } => bench::run(session, global, subject, world),
         question => ask::run(session, global, question, world),
     }

@@ -40,6 +40,10 @@ impl LanguageSupport for Python {
         }
     }
 
+    fn dialects(&self) -> &'static [Dialect] {
+        &[SOURCE, STUB]
+    }
+
     fn extractor_build(&self) -> &'static str {
         "python-extractor-3 tree-sitter-python-0.25.0"
     }

@@ -1,0 +1,19 @@
+//! How facts are written as bytes, in the cache and between processes.
+//!
+//! Must not know where the bytes go. Invariant: what [`decode`] gives was written by [`encode`] of this build, byte for byte, or by
+//! someone who writes the same form; whether its parts fit together is asked elsewhere.
+
+use super::FileFacts;
+
+/// Returns the bytes of facts; `None` for facts that have none, which is a fault of their maker.
+pub fn encode(facts: &FileFacts) -> Option<Vec<u8>> {
+    postcard::to_stdvec(facts).ok()
+}
+
+/// Returns the facts that the bytes are, all of them and no more.
+pub fn decode(bytes: &[u8]) -> Option<FileFacts> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((facts, [])) => Some(facts),
+        _ => None,
+    }
+}
