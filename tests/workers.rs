@@ -68,9 +68,11 @@ fn a_file_that_breaks_a_parser_costs_itself() {
     let statuses = statuses(&sandbox);
     for fault in faults {
         assert_eq!(statuses[&format!("{fault}.py")], "failed");
-        let words = format!("known_by_its_words_{fault}");
-        let found = run(&sandbox, "", &["explore", &words, "--on-stale", "refuse"]).ended(0);
-        assert!(found.out.contains(&format!("{fault}.py")), "its text is searched all the same: {found:?}");
+        let path = format!("{fault}.py");
+        let found = run(&sandbox, "", &["symbols", &path, "--on-stale", "refuse"]).ended(0);
+        assert!(found.out.contains(&path), "{found:?}");
+        let read = run(&sandbox, "", &["read", &path]).ended(0);
+        assert!(read.out.contains(&format!("known_by_its_words_{fault}")), "{read:?}");
     }
     assert_eq!(statuses["good.py"], "ok");
 

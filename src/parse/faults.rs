@@ -2,8 +2,8 @@
 //!
 //! Must not be part of a released program. Invariant: without the variable nothing here does anything.
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::process::Command;
 
 use super::ParseFailure;
 
@@ -14,11 +14,9 @@ fn told(fault: &str) -> bool {
     std::env::var(VARIABLE).is_ok_and(|value| value == fault)
 }
 
-/// Hands the variable to a process that sees no other.
-pub(super) fn pass_on(command: &mut Command) {
-    if let Some(value) = std::env::var_os(VARIABLE) {
-        command.env(VARIABLE, value);
-    }
+/// Returns the variable, for a process that sees no other.
+pub(super) fn passed_on() -> Option<(&'static str, OsString)> {
+    std::env::var_os(VARIABLE).map(|value| (VARIABLE, value))
 }
 
 pub(super) fn at_start() {

@@ -87,7 +87,7 @@ pub fn start(program: &Path, memory_bytes: u64) -> io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     #[cfg(feature = "faults")]
-    super::faults::pass_on(&mut command);
+    command.envs(super::faults::passed_on());
     command.spawn()
 }
 
