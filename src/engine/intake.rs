@@ -68,12 +68,12 @@ impl Reading {
             Some(language) => parser.facts(language, self.dialect, bytes, limits),
             None => {
                 // The scan lets no other text pass.
-                let facts = text::facts(self.dialect, &String::from_utf8_lossy(bytes));
+                let facts = Arc::new(text::facts(self.dialect, &String::from_utf8_lossy(bytes)));
                 Ok(Extracted { facts, encoded: None })
             }
         };
         match made {
-            Ok(Extracted { facts, encoded }) => Ok(Fresh { reading: self, extraction: Ok(Arc::new(facts)), encoded }),
+            Ok(Extracted { facts, encoded }) => Ok(Fresh { reading: self, extraction: Ok(facts), encoded }),
             Err(ParseError::File(failure)) => {
                 let failed = FailedParse::new(failure, *limits, self.build());
                 Ok(Fresh { reading: self, extraction: Err(failed), encoded: None })

@@ -4,6 +4,7 @@
 //! runs: a bound against runaway files, not an account.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::languages::{Dialect, ExtractError, LanguageSupport};
@@ -50,7 +51,8 @@ impl Parser for InProcessParser {
         source: &[u8],
         limits: &ParseLimits,
     ) -> Result<Extracted, ParseError> {
-        Ok(Extracted { facts: Self::extract(language, dialect, source, limits)?, encoded: None })
+        let facts = Arc::new(Self::extract(language, dialect, source, limits)?);
+        Ok(Extracted { facts, encoded: None })
     }
 }
 
@@ -97,8 +99,6 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::languages::{ExportTable, Lookup, ModuleKey, ModuleResolution};
     use crate::model::{FileEdges, ParseStatus, RepoPath, Surface, Target};

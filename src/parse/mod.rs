@@ -99,7 +99,7 @@ pub enum ParseError {
 /// The facts of a content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
-    pub facts: FileFacts,
+    pub facts: Arc<FileFacts>,
     /// As [`crate::model::codec`] writes them, where that was done already.
     pub encoded: Option<Vec<u8>>,
 }

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::languages::{Dialect, LanguageSupport};
@@ -184,7 +185,10 @@ impl Worker {
             Answer::Facts { used_up, .. } => {
                 let facts = codec::decode(encoded).ok_or(Ended::Protocol(ProtocolError::Unknown))?;
                 match validate::validate(&facts, source) {
-                    Ok(()) => Answered::Facts { extracted: Extracted { facts, encoded: Some(encoded.to_vec()) }, used_up },
+                    Ok(()) => Answered::Facts {
+                        extracted: Extracted { facts: Arc::new(facts), encoded: Some(encoded.to_vec()) },
+                        used_up,
+                    },
                     Err(misfit) => Answered::Misfit(misfit),
                 }
             }
