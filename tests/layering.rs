@@ -334,7 +334,7 @@ fn nothing_runs_other_programs() {
     // The benchmark measures the program itself, in processes of its own, and starts nothing else.
     check(
         "no process is spawned but parsers, which are this program",
-        places(&["process::Command", "Command::new", "execve", "posix_spawn", "fork("], |source| {
+        places(&["process::Command", "Command::new", "execve", "posix_spawn", "libc::fork"], |source| {
             source.path != "parse/process.rs" && !source.path.starts_with("cli/bench")
         }),
     );
