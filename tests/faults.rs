@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use sextant::cli::{Session, World};
-use sextant::config::Environment;
+use sextant::config::{Environment, ParserHost};
 use sextant::store::faults::{Action, POINTS, disable_barriers, name};
 
 use crate::program::Run;
@@ -105,6 +105,7 @@ impl Place {
                 home: Some(self.sandbox.path().join("home")),
                 xdg_cache_home: Some(cache.to_owned()),
                 config: None,
+                parsers: ParserHost::ThisProcess,
             },
             input: &mut std::io::empty(),
             out: &mut out,
