@@ -73,10 +73,20 @@ impl Place {
         self.cache().join("sextant/facts")
     }
 
-    fn generation(&self) -> PathBuf {
+    /// The directories of the kept generations as the pointer names them: the current one, the previous one, the first one.
+    fn kept(&self) -> Vec<PathBuf> {
         let pointer = fs::read_to_string(self.binding().join("current")).expect("there is a pointer");
-        let id = pointer.split(r#""id":""#).nth(1).and_then(|rest| rest.split('"').next()).expect("it names a generation");
-        self.binding().join("generations").join(id)
+        let ids = pointer.split(r#""id":""#).skip(1).filter_map(|rest| rest.split('"').next());
+        ids.map(|id| self.binding().join("generations").join(id)).collect()
+    }
+
+    fn generation(&self) -> PathBuf {
+        self.kept()[0].clone()
+    }
+
+    /// The directories of the generations that are kept to compare with.
+    fn baselines(&self) -> Vec<PathBuf> {
+        self.kept().split_off(1)
     }
 
     /// Makes the worktree hold these files and no others.
@@ -377,6 +387,11 @@ fn stories() -> BTreeMap<&'static str, Story> {
         flip(&place.generation().join("graph.sqlite"));
         place.run(&["export", "--on-stale", "refuse"], 5);
     };
+    let damaged_baseline = |place: &Place| {
+        synced(place);
+        flip(&place.baselines()[0].join("graph.sqlite"));
+        fs::write(place.binding().join("damaged"), "").expect("it is ours");
+    };
     let debris = |place: &Place| {
         indexed(place);
         let binding = place.binding();
@@ -417,6 +432,13 @@ fn stories() -> BTreeMap<&'static str, Story> {
             Story {
                 fails: Some("index_integrity_failed"),
                 ..Story::new(damaged, version(0), &["export", "--on-stale", "refuse"])
+            },
+        ),
+        (
+            "sync that drops a damaged baseline",
+            Story {
+                points: &["mark-", "pointer-", "retired-"],
+                ..Story::new(damaged_baseline, version(2), &["sync", "--verify"])
             },
         ),
         (
@@ -489,6 +511,7 @@ stories! {
     clear: "clear",
     sync_after_damage: "sync after damage",
     question_that_meets_damage: "question that meets damage",
+    sync_that_drops_a_damaged_baseline: "sync that drops a damaged baseline",
     sync_among_debris: "sync among debris",
     sync_over_the_limit: "sync over the limit",
 }
@@ -499,4 +522,69 @@ fn every_point_is_passed() {
     let listed: BTreeSet<String> = POINTS.iter().map(|(part, step)| name(*part, *step)).collect();
     assert_eq!(passed.difference(&listed).collect::<Vec<_>>(), Vec::<&String>::new(), "durable steps that no list names");
     assert_eq!(listed.difference(&passed).collect::<Vec<_>>(), Vec::<&String>::new(), "durable steps that no story passes");
+}
+
+/// What a sync that verifies says of damage to a part of the cache.
+#[test]
+fn verification_finds_and_repairs() {
+    let check = |damage: &dyn Fn(&Place), expected: &[(&str, u64)]| {
+        let place = Place::new();
+        synced(&place);
+        damage(&place);
+        let verified = place.run(&["sync", "--verify", "--json"], 0).json()["verified"].clone();
+        let found = |name: &str| {
+            let value = &verified[name];
+            value.as_u64().or(value.as_bool().map(u64::from)).unwrap_or_else(|| panic!("no {name} in {verified}"))
+        };
+        let words = ["damaged_pointer", "damaged_current", "dropped_baselines", "dropped_facts_packs"];
+        let said: Vec<_> = words.iter().map(|word| (*word, found(word))).filter(|(_, count)| *count > 0).collect();
+        assert_eq!(said, expected, "{verified}");
+        assert_eq!(place.ask(), place.clean_answer());
+        let again = place.run(&["sync", "--verify"], 0).out;
+        assert!(again.contains("nothing stored is damaged") && again.contains("nothing changed"), "{again}");
+        let rest = place.kept().into_iter().collect::<BTreeSet<_>>().len();
+        assert_eq!(fs::read_dir(place.binding().join("generations")).expect("it is ours").count(), rest);
+        (rest, verified)
+    };
+    let (kept, verified) = check(&|_| {}, &[]);
+    assert_eq!(kept, 3);
+    for (name, count) in [("generations", 3), ("packs", 3), ("sources", 7), ("facts_packs", 3), ("facts", 7)] {
+        assert_eq!(verified[name], count, "{name} in {verified}");
+    }
+    // The index that serves is built anew, and both baselines stay.
+    for part in ["graph.sqlite", "seal"] {
+        assert_eq!(check(&|place| flip(&place.generation().join(part)), &[("damaged_current", 1)]).0, 3);
+    }
+    assert_eq!(check(&|place| fs::remove_file(place.generation().join("lease")).expect("ours"), &[("damaged_current", 1)]).0, 3);
+    // A damaged baseline goes, and nothing else.
+    for part in ["graph.sqlite", "seal"] {
+        assert_eq!(check(&|place| flip(&place.baselines()[0].join(part)), &[("dropped_baselines", 1)]).0, 2);
+    }
+    let both = |place: &Place| place.baselines().iter().for_each(|baseline| fs::remove_dir_all(baseline).expect("it is ours"));
+    assert_eq!(check(&both, &[("dropped_baselines", 2)]).0, 1);
+    // The first pack has a source that all need.
+    let packs = |place: &Place| {
+        let entries = fs::read_dir(place.binding().join("packs")).expect("there are packs").flatten();
+        entries.for_each(|entry| flip(&entry.path()));
+    };
+    assert_eq!(check(&packs, &[("damaged_current", 1), ("dropped_baselines", 2)]).0, 1);
+    assert_eq!(check(&|place| flip(&place.binding().join("current")), &[("damaged_pointer", 1)]).0, 1);
+    let facts =
+        |place: &Place| flip(&fs::read_dir(place.facts()).expect("there are facts").flatten().next().expect("one").path());
+    assert_eq!(check(&facts, &[("dropped_facts_packs", 1)]).0, 3);
+}
+
+/// A damaged baseline is not found by questions about the present; the one that meets it says so, and a sync lets it go.
+#[test]
+fn a_damaged_baseline_is_let_go() {
+    let place = Place::new();
+    synced(&place);
+    flip(&place.baselines()[0].join("graph.sqlite"));
+    let refused = place.run(&["changes", "--json"], 5);
+    assert_eq!(refused.code(), "index_integrity_failed");
+    let before = place.ask();
+    let synced = place.run(&["sync", "--json"], 0).json();
+    assert_eq!((&synced["published"], &synced["verified"]["dropped_baselines"]), (&false.into(), &1.into()), "{synced}");
+    assert_eq!(place.ask(), before);
+    assert_eq!(place.run(&["changes", "--json"], 5).code(), "baseline_unavailable");
 }

@@ -68,7 +68,11 @@ pub enum Command {
     /// Build the index from nothing
     Index,
     /// Bring the index up to date, or build it when there is none
-    Sync,
+    Sync {
+        /// Check every stored byte first, and repair what is damaged
+        #[arg(long)]
+        verify: bool,
+    },
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree

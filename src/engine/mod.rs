@@ -16,6 +16,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
+pub use crate::store::Verified;
 pub use baseline::Baseline;
 pub use error::{EngineError, Unavailable};
 pub use gate::{Admission, Answer, Checked, Snapshot};

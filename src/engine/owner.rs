@@ -59,6 +59,14 @@ impl Engine {
         self.build(Basis::Everything)
     }
 
+    /// Checks everything that is stored, lets go of what is damaged, and brings the index up to date as [`Self::sync`] does.
+    ///
+    /// # Errors
+    /// As [`Self::sync`].
+    pub fn verify_and_sync(&mut self) -> Result<BuildOutcome, EngineError> {
+        self.build(Basis::Verified)
+    }
+
     fn build(&mut self, basis: Basis) -> Result<BuildOutcome, EngineError> {
         if !self.scope.enabled() {
             return Err(EngineError::Disabled);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
+use crate::store::Verified;
 use crate::store::{KeptGeneration, Role};
 
 /// What `index` or `sync` came to.
@@ -27,6 +28,8 @@ pub struct BuildOutcome {
     pub stages: Vec<Stage>,
     /// Highest resident size of this process so far and of its parsers, in bytes; `None` where the system does not tell.
     pub peak_memory_bytes: Option<u64>,
+    /// What a check of everything stored found; `None` when there was none.
+    pub verified: Option<Box<Verified>>,
 }
 
 /// Whether a build published anything.

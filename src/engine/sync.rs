@@ -13,7 +13,7 @@ use tracing::debug_span;
 use crate::analysis::{Database, FactsStore, FileInput, Outcome, Resolved, Update};
 use crate::model::{Canonical, ContentHash, FileFacts, ParseStatus, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
-use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generation, Identity, StoreError};
+use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generation, Identity, StoreError, Verified};
 use crate::workspace::{Capture, EntryState, ObjectFormat, dirty};
 
 use super::EngineError;
@@ -29,6 +29,8 @@ pub enum Basis {
     Nothing,
     /// `sync`: the published generation, the facts cache, and what this process remembers.
     Everything,
+    /// `sync --verify`: as before, after a check of everything that is stored.
+    Verified,
 }
 
 /// What a process remembers between builds.
@@ -66,7 +68,7 @@ pub(super) fn build(
     let lock = cache.lock(deadline).map_err(EngineError::Write)?;
     parser.begin();
     let mut build = Build { scope, cache, parser, lock: &lock, memory, basis, deadline, limit, clock: Clock::start() };
-    let outcome = build.run();
+    let outcome = build.verify().and_then(|verified| Ok(BuildOutcome { verified: verified.map(Box::new), ..build.run()? }));
     let record = match &outcome {
         // A build that published nothing leaves the record of the one that did; one of a failure is not true any more.
         Ok(BuildOutcome { status: BuildStatus::Unchanged, .. }) if matches!(last_build(cache), Some(LastBuild::Ready { .. })) => {
@@ -158,6 +160,21 @@ enum Attempt {
 }
 
 impl Build<'_> {
+    /// Checks everything stored when that is asked for, or when someone met damage and the build is to rely on what is stored.
+    fn verify(&mut self) -> Result<Option<Verified>, EngineError> {
+        let due = match self.basis {
+            Basis::Nothing => false,
+            Basis::Everything => self.cache.has_damage_mark(),
+            Basis::Verified => true,
+        };
+        if !due {
+            return Ok(None);
+        }
+        let verified = debug_span!("verify_store").in_scope(|| self.lock.verify()).map_err(EngineError::Write)?;
+        self.clock.lap("verify_store");
+        Ok(Some(verified))
+    }
+
     fn run(&mut self) -> Result<BuildOutcome, EngineError> {
         for _ in 0..2 {
             match self.attempt()? {
@@ -330,6 +347,7 @@ impl Build<'_> {
             },
             stages: self.clock.take(),
             peak_memory_bytes: peak_memory().map(|own| own + self.parser.peak_memory_bytes()),
+            verified: None,
         }
     }
 
@@ -523,6 +541,7 @@ impl Build<'_> {
             counts,
             stages: Vec::new(),
             peak_memory_bytes: None,
+            verified: None,
         };
         let limitations = limitations.into_iter().copied().collect();
         let content = Content { identity, files, limitations, unrepresentable: capture.unrepresentable.clone() };

@@ -169,14 +169,6 @@ impl Cache {
         if generation.identity().fingerprint == named.fingerprint { Ok(generation) } else { Err(damaged("pointer")) }
     }
 
-    /// Returns whether a generation's database and seal are what was published.
-    pub(super) fn is_whole(&self, named: &Named) -> bool {
-        let directory = self.places.generation(named.id);
-        let sealed = Seal::read(&directory.join("seal"), Some(&named.seal));
-        let lease = matches!(files::open(&directory.join("lease")), Ok(files::Found::File(..)));
-        lease && sealed.is_ok_and(|seal| seal.check(&directory.join("graph.sqlite")).is_ok())
-    }
-
     /// Leaves a mark where that is possible, so that the next build trusts nothing of what is stored.
     pub fn mark_damage(&self, error: &StoreError) {
         if matches!(error, StoreError::Damaged { .. }) {

@@ -51,6 +51,15 @@ pub struct Kept {
     pub dropped_packs: u64,
 }
 
+/// What a verification found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct VerifiedFacts {
+    pub packs: u64,
+    pub facts: u64,
+    /// Packs that were damaged.
+    pub dropped: u64,
+}
+
 impl FactsCache {
     /// Returns the cache in `directory`, which is read when something is looked up and made when something is kept.
     pub fn new(directory: &Path, max_bytes: u64) -> Self {
@@ -222,6 +231,21 @@ impl FactsCache {
         }
         builder.finish(false).map_err(io("finish a pack of facts"))?;
         Ok(found.iter().map(|(_, pack)| u64::from(self.remove(pack.id))).sum())
+    }
+
+    /// Checks every pack, and removes those that are damaged: a miss, and made again when needed.
+    pub(super) fn verify(&self) -> VerifiedFacts {
+        let mut verified = VerifiedFacts::default();
+        for id in packs::list(&self.directory).unwrap_or_default() {
+            verified.packs += 1;
+            match Pack::open(&self.directory, id).and_then(|pack| pack.check()) {
+                Ok(facts) => verified.facts += facts,
+                // One that another process has put together with others is not damaged.
+                Err(_) if std::fs::symlink_metadata(self.directory.join(packs::file_name(id))).is_err() => verified.packs -= 1,
+                Err(_) => verified.dropped += u64::from(self.remove(id)),
+            }
+        }
+        verified
     }
 
     fn remove(&self, id: u64) -> bool {

@@ -18,6 +18,7 @@ mod publish;
 pub mod reader;
 mod seal;
 mod sources;
+mod verify;
 mod words;
 mod writer;
 
@@ -35,3 +36,4 @@ pub use reader::{
     Coverage, DiagnosticRow, EdgeRow, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit, StoredFile, Totals,
 };
 pub use sources::PackWriter;
+pub use verify::Verified;

@@ -186,6 +186,26 @@ impl Pack {
     }
 }
 
+impl Pack {
+    /// Checks every payload and returns how many there are.
+    pub fn check(&self) -> Result<u64> {
+        let mut entries: Vec<&PackEntry> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|entry| entry.offset);
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // A thread costs more than some dozens of entries.
+        let share = entries.len().div_ceil(threads).max(64);
+        let check = |part: &[&PackEntry]| {
+            let mut buffer = Vec::new();
+            part.iter().try_for_each(|entry| read_payload(&self.file, entry.offset, entry.length, &entry.digest, &mut buffer))
+        };
+        std::thread::scope(|scope| {
+            let shares: Vec<_> = entries.chunks(share).map(|part| scope.spawn(move || check(part))).collect();
+            shares.into_iter().try_for_each(|share| share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        Ok(self.entries.len() as u64)
+    }
+}
+
 /// Reads one payload from an open pack into `buffer` and checks it.
 pub(super) fn read_payload(file: &File, offset: u64, length: u64, digest: &ContentHash, buffer: &mut Vec<u8>) -> Result<()> {
     let broken = || damaged("stored object");

@@ -108,6 +108,13 @@ impl Pointer {
         Self { current: new, previous, first: if stays { before.first } else { new } }
     }
 
+    /// Returns the pointer after `new` was published when the one that served is damaged: the baselines before it are kept.
+    pub fn in_place_of_damaged(before: &Self, new: Named) -> Self {
+        let stays = before.current.head == new.head && before.first.id != before.current.id;
+        let previous = before.previous.filter(|previous| previous.fingerprint != new.fingerprint);
+        Self { current: new, previous, first: if stays { before.first } else { new } }
+    }
+
     /// Returns the generations named, the current one first, each once.
     pub fn kept(&self) -> Vec<Named> {
         let mut kept = vec![self.current];
@@ -120,10 +127,10 @@ impl Pointer {
     }
 
     /// Returns the pointer without those older generations that `is_whole` refuses.
-    pub fn without_history_unless(self, is_whole: impl Fn(&Named) -> bool) -> Self {
-        let keeps = |named: &Named| *named == self.current || is_whole(named);
+    pub fn without_history_unless(self, mut is_whole: impl FnMut(&Named) -> bool) -> Self {
+        let mut keeps = |named: &Named| *named == self.current || is_whole(named);
         let first = if keeps(&self.first) { self.first } else { self.current };
-        Self { previous: self.previous.filter(keeps), first, ..self }
+        Self { previous: self.previous.filter(|named| keeps(named)), first, ..self }
     }
 
     /// Returns what each generation is kept for, each once: what is both the previous and the first one is kept as the previous one.

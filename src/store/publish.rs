@@ -17,6 +17,7 @@ use super::error::{Result, StoreError, io};
 use super::pointer::{Named, Pointer};
 use super::seal::Seal;
 use super::sources::{self, PackWriter};
+use super::verify::CheckedPacks;
 use super::{files, gc, writer};
 
 /// The right to build, held by one process at a time; ends when dropped.
@@ -47,6 +48,10 @@ pub struct Published {
 impl BuildLock {
     pub(super) fn new(cache: Cache, lock: File) -> Self {
         Self { cache, _lock: lock }
+    }
+
+    pub(super) fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// Starts taking in sources.
@@ -115,9 +120,15 @@ impl Staged<'_> {
             Err(error) => return Err(error),
         };
         let mut pointer = Pointer::after(before.as_ref(), self.named);
-        if self.cache.has_damage_mark() {
+        if let Some(before) = &before
+            && self.cache.has_damage_mark()
+        {
             // History cannot be built anew: what of it is damaged is let go, else whoever compares with it would meet it for ever.
-            pointer = pointer.without_history_unless(|named| self.cache.is_whole(named));
+            let mut packs = CheckedPacks::default();
+            if !packs.hold(self.cache, &before.current) {
+                pointer = Pointer::in_place_of_damaged(before, self.named);
+            }
+            pointer = pointer.without_history_unless(|named| packs.hold(self.cache, named));
         }
         if self.size_with(&pointer) > self.cache.max_bytes {
             // History is given up before the build is.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{BuildOutcome, BuildStatus};
+use crate::engine::{BuildOutcome, BuildStatus, Verified};
 
 use crate::render::text::{counted, grouped};
 
@@ -16,6 +16,7 @@ use crate::render::text::{counted, grouped};
 pub enum Kind {
     Index,
     Sync,
+    VerifyAndSync,
 }
 
 /// What `--json` prints.
@@ -38,6 +39,8 @@ struct Report<'a> {
     failed_files: u64,
     peak_memory_bytes: Option<u64>,
     stages: Vec<StageReport<'a>>,
+    /// What a check of everything stored found; null when there was none.
+    verified: Option<Verified>,
 }
 
 #[derive(Serialize)]
@@ -51,6 +54,7 @@ pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World
     let outcome = match kind {
         Kind::Index => engine.index(),
         Kind::Sync => engine.sync(),
+        Kind::VerifyAndSync => engine.verify_and_sync(),
     }
     .map_err(|error| Failure::of_engine(&error))?;
     if global.json {
@@ -85,6 +89,7 @@ fn report(outcome: &BuildOutcome) -> Report<'_> {
             .iter()
             .map(|stage| StageReport { name: stage.name, seconds: stage.elapsed.as_secs_f64() })
             .collect(),
+        verified: outcome.verified.as_deref().copied(),
     }
 }
 
@@ -102,16 +107,43 @@ pub fn counts(outcome: &BuildOutcome) -> String {
     )
 }
 
+/// Returns the lines that say what a check of everything stored found.
+fn said_of_verification(verified: &Verified) -> String {
+    let mut text = format!(
+        "checked {}, {}, {}\n",
+        counted(verified.generations, "kept generation"),
+        counted(verified.sources, "stored source"),
+        counted(verified.facts_packs, "facts pack"),
+    );
+    if !verified.found_damage() {
+        text.push_str("nothing stored is damaged\n");
+    }
+    if verified.damaged_pointer {
+        text.push_str("damaged: the pointer to the index; built anew\n");
+    }
+    if verified.damaged_current {
+        text.push_str("damaged: the index that served; built anew\n");
+    }
+    if verified.dropped_baselines > 0 {
+        text.push_str(&format!("damaged: {}; not kept any more\n", counted(verified.dropped_baselines, "older generation")));
+    }
+    if verified.dropped_facts_packs > 0 {
+        text.push_str(&format!("damaged: {}; removed\n", counted(verified.dropped_facts_packs, "facts pack")));
+    }
+    text
+}
+
 fn text(outcome: &BuildOutcome) -> String {
     let of = outcome.counts;
-    let mut text = format!(
+    let mut text = outcome.verified.as_deref().map(said_of_verification).unwrap_or_default();
+    text.push_str(&format!(
         "{}, {}, {}, {}\n{}",
         counted(of.files, "file"),
         counted(of.definitions, "definition"),
         counted(of.edges, "edge"),
         counted(of.diagnostics, "unresolved reference"),
         counts(outcome),
-    );
+    ));
     if of.partial_files > 0 {
         text.push_str(&format!(" · {} with syntax errors", counted(of.partial_files, "file")));
     }

@@ -23,7 +23,8 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
     let global = &arguments.global;
     match &arguments.command {
         Command::Index => build::run(session, global, build::Kind::Index, world),
-        Command::Sync => build::run(session, global, build::Kind::Sync, world),
+        Command::Sync { verify: false } => build::run(session, global, build::Kind::Sync, world),
+        Command::Sync { verify: true } => build::run(session, global, build::Kind::VerifyAndSync, world),
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),
