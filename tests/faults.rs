@@ -269,7 +269,7 @@ impl Peace {
         }
     }
 
-    /// Plays the story with one fault, and returns whether the command noticed it.
+    /// Plays the story with one fault.
     fn play(&self, story: &Story, point: &str, passage: usize, action: (&str, Action)) {
         let case = format!("{:?} with {point}:{passage}={}", story.command, action.0);
         self.restore();
@@ -288,6 +288,14 @@ impl Peace {
             (Action::Full | Action::Broken, _) | (_, Some(_)) => panic!("{case}: {run:?}"),
             (_, None) => true,
         };
+        // A disk that stays full has no room for the record, and without the lock nobody may write one.
+        let before_the_lock = ["binding-", "lock-", "leftover-"].iter().any(|part| point.starts_with(part));
+        self.judge(story, &case, failed, failed && action.1 == Action::Broken && !before_the_lock);
+    }
+
+    /// Checks what is left after the command: the old answer or the new one, a record of a failure where there must be one, and that it
+    /// heals.
+    fn judge(&self, story: &Story, case: &str, failed: bool, recorded: bool) {
         let answer = self.place.ask();
         if !failed {
             assert_eq!(answer, self.after, "{case}: the command succeeded");
@@ -298,13 +306,17 @@ impl Peace {
             assert_eq!(self.place.ask(), self.before, "{case}: the old answer is lost");
             self.place.set(&story.files);
         }
-        // A disk that stays full has no room for the record, and without the lock nobody may write one.
-        let before_the_lock = ["binding-", "lock-", "leftover-"].iter().any(|part| point.starts_with(part));
-        let recorded = action.1 == Action::Broken && !before_the_lock;
-        if failed && recorded && story.command != ["clear"] {
+        if failed && story.command != ["clear"] {
             let status = self.place.run(&["status", "--json"], 0).json();
-            assert_eq!(status["last_build"]["status"], "failed", "{case}: {status}");
-            assert_eq!(status["last_build"]["reason"], "code_build_failed", "{case}: {status}");
+            let last = &status["last_build"];
+            assert_ne!(last["status"], "building", "{case}: nobody builds: {status}");
+            if recorded {
+                assert_eq!(
+                    (&last["status"], &last["reason"]),
+                    (&"failed".into(), &"code_build_failed".into()),
+                    "{case}: {status}"
+                );
+            }
         }
         self.heal(story);
         assert_eq!(self.place.ask(), self.healed, "{case}: not healed");
@@ -587,4 +599,71 @@ fn a_damaged_baseline_is_let_go() {
     assert_eq!((&synced["published"], &synced["verified"]["dropped_baselines"]), (&false.into(), &1.into()), "{synced}");
     assert_eq!(place.ask(), before);
     assert_eq!(place.run(&["changes", "--json"], 5).code(), "baseline_unavailable");
+}
+
+/// A limit on the size of files is met in the middle of a write, by this program and by SQLite, and kills or fails.
+#[test]
+fn files_that_cannot_grow() {
+    let story = &stories()["sync"];
+    let peace = Peace::of(story);
+    let mut failures = 0;
+    for kibibytes in [0, 1, 4, 16, 32, 48, 64, 80, 96, 112, 128, 256] {
+        for (ends, trap) in [("kills", ""), ("fails", "trap '' XFSZ; ")] {
+            let case = format!("a limit of {kibibytes} KiB that {ends}");
+            peace.restore();
+            let mut shell = peace.place.sandbox.command("sh");
+            let line = format!("ulimit -c 0; {trap}ulimit -f {}; exec \"$0\" sync --json", kibibytes * 2);
+            let run = Run::of(shell.args(["-c", &line, crate::program::PROGRAM]));
+            let killed = run.status.is_none();
+            assert!(!killed || trap.is_empty(), "{case}: {run:?}");
+            if run.status == Some(5) {
+                assert_eq!(run.code(), "code_build_failed", "{case}: {run:?}");
+                failures += 1;
+            }
+            let failed = run.status != Some(0);
+            peace.judge(story, &case, failed, failed && !killed && kibibytes > 0);
+        }
+    }
+    assert!(failures > 4, "{failures} limits were met");
+}
+
+/// A disk that is really full, where the platform lets a test make one: little room is left beside what was built before.
+#[test]
+fn a_full_disk() {
+    let story = &stories()["sync"];
+    let peace = Peace::of(story);
+    let out = peace.place.sandbox.path().join("out");
+    let mount = peace.place.sandbox.path().join("mount");
+    fs::create_dir(&mount).expect("there is room");
+    let script = r#"
+        mount -t tmpfs -o size=16m none "$1" || exit 77
+        cp -a "$2/." "$1" && used=$(du -sk "$1" | cut -f1) || exit 78
+        mount -o remount,size=$(($used + $4))k "$1" || exit 77
+        XDG_CACHE_HOME="$1" "$0" sync --json
+        code=$?
+        cp -a "$1/." "$3"
+        exit $code"#;
+    let mut failures = 0;
+    for room in [0, 8, 16, 32, 64, 96, 128, 160, 200, 1000] {
+        let case = format!("{room} KiB of room");
+        fs::create_dir(&out).expect("there is room");
+        let mut command = peace.place.sandbox.command("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", script, crate::program::PROGRAM]);
+        command.args([&mount, &peace.saved, &out]).arg(room.to_string());
+        let Ok(output) = command.output() else { return };
+        let run = Run::from(output);
+        if !matches!(run.status, Some(0 | 5)) {
+            println!("no full disk can be made here: {}", run.err.trim());
+            return;
+        }
+        if run.status == Some(5) {
+            assert_eq!(run.code(), "code_build_failed", "{case}: {run:?}");
+            assert!(run.err.contains("free disk space"), "{case}: {run:?}");
+            failures += 1;
+        }
+        fs::remove_dir_all(peace.place.cache()).expect("it is ours");
+        fs::rename(&out, peace.place.cache()).expect("it is ours");
+        peace.judge(story, &case, run.status == Some(5), run.status == Some(5) && room > 8);
+    }
+    assert!(failures > 4, "the disk was full {failures} times");
 }
