@@ -129,6 +129,8 @@ pub enum Command {
     },
     /// List the files that changed since the index before
     Changes(Comparison),
+    /// List what the changes of files reach: who uses what is new or changed, and who used what is gone
+    ImpactChanges(ImpactChanges),
     /// Answer a request of the wire contract
     Query {
         /// File that holds the request, `-` for standard input
@@ -202,6 +204,27 @@ pub struct Comparison {
     /// What to do when the index differs from the disk
     #[arg(long, value_enum, value_name = "POLICY")]
     pub on_stale: Option<OnStale>,
+}
+
+#[derive(Debug, Args)]
+pub struct ImpactChanges {
+    /// Files that changed, or directories of such; everything that changed when none is given
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// Compare with this kept index: `previous`, `first` at this branch and HEAD, or the beginning of a fingerprint
+    #[arg(long, value_name = "INDEX", default_value = "previous")]
+    pub before: String,
+    /// Print the bodies too
+    #[arg(long)]
+    pub source: bool,
+    /// Look only at this path and below
+    #[arg(long, value_name = "PREFIX")]
+    pub path: Option<String>,
+    /// Give at most so many items
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+    #[command(flatten)]
+    pub comparison: Comparison,
 }
 
 #[derive(Debug, Subcommand)]

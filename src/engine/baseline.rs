@@ -24,6 +24,15 @@ pub enum Baseline {
     Previous,
     /// With the kept one of this fingerprint.
     Kept(Fingerprint),
+    /// With the first one at the branch and HEAD of the one that serves when the question arrives.
+    First,
+}
+
+impl Baseline {
+    /// Returns whether it is known which one is meant before anything is checked.
+    pub(super) fn is_named(self) -> bool {
+        matches!(self, Self::Kept(_) | Self::First)
+    }
 }
 
 /// A baseline that was asked for by name, taken before anything that could let it go.
@@ -36,8 +45,12 @@ pub(super) enum Taken {
 
 /// Takes a lease on a baseline that is asked for by name, so that a sync within the question does not let it go.
 pub(super) fn take(cache: &Cache, baseline: Baseline) -> Taken {
-    let Baseline::Kept(fingerprint) = baseline else { return Taken::Nothing };
-    match cache.pin_fingerprint(&fingerprint) {
+    let pinned = match baseline {
+        Baseline::None | Baseline::Previous => return Taken::Nothing,
+        Baseline::Kept(fingerprint) => cache.pin_fingerprint(&fingerprint),
+        Baseline::First => cache.pin_first(),
+    };
+    match pinned {
         Ok(generation) => Taken::Held(Box::new(generation)),
         Err(StoreError::Missing) => Taken::Failed(EngineError::BaselineUnavailable(Unavailable::NotKept)),
         Err(error) => Taken::Failed(EngineError::Baseline(error)),

@@ -169,7 +169,7 @@ impl Engine {
         let outcome = self.operate(&snapshot, operation, deadline);
         let Snapshot { generation, baseline, .. } = snapshot;
         self.keep_open(generation);
-        if let (Baseline::Kept(_), Some(baseline)) = (admission.baseline, baseline) {
+        if let Some(baseline) = baseline.filter(|_| admission.baseline.is_named()) {
             *taken = Taken::Held(baseline);
         }
         let (value, after) = outcome?;
@@ -196,7 +196,7 @@ impl Engine {
                 Some(found) => found,
                 None => return Ok(Beside::Moved),
             },
-            Baseline::Kept(_) => match std::mem::replace(taken, Taken::Nothing) {
+            Baseline::Kept(_) | Baseline::First => match std::mem::replace(taken, Taken::Nothing) {
                 Taken::Held(found) => found,
                 Taken::Failed(error) => return Err(error),
                 Taken::Nothing => return Err(EngineError::Busy),

@@ -14,8 +14,19 @@ use super::report::{Freshness, KeptReport, LastBuild, LastBuildReport, Status, S
 use super::sync::last_build;
 
 /// The operations that this build answers.
-pub const OPERATIONS: &[&str] =
-    &["status", "map", "symbols", "explore", "callers", "callees", "impact", "affected_tests", "read", "changes"];
+pub const OPERATIONS: &[&str] = &[
+    "status",
+    "map",
+    "symbols",
+    "explore",
+    "callers",
+    "callees",
+    "impact",
+    "affected_tests",
+    "read",
+    "changes",
+    "impact_changes",
+];
 
 /// Returns how the last build ended, or that it runs. One whose builder died without a word, or had no room for the record of its end,
 /// has failed.

@@ -2,6 +2,7 @@
 //!
 //! Must not know the disk, the cache's files or how an answer is drawn. Invariant: equal generations and equal requests give equal items.
 
+pub mod delta;
 pub mod export;
 mod ops;
 pub mod rank;
@@ -17,6 +18,7 @@ pub mod words;
 mod tests;
 
 pub use ops::affected::{Standing, standing};
+pub use ops::changes::{Differing, differing};
 pub use request::{Operation, Request, RequestError};
 pub use response::{Item, Response, Status};
 pub use select::{Selection, select};
@@ -91,7 +93,9 @@ fn answer(generation: &Generation, baseline: Option<&Generation>, checked_at: &s
         Operation::Impact(relation) => ops::impact::run(&mut context, relation)?,
         Operation::AffectedTests(paths) => ops::affected::run(&mut context, paths)?,
         Operation::Changes => ops::changes::run(&mut context)?,
-        Operation::Status | Operation::ImpactChanges(_) => {
+        Operation::ImpactChanges(paths) => ops::impact_changes::run(&mut context, paths)?,
+        // It speaks of generations that do not pass the check, too, and is answered before any is let through.
+        Operation::Status => {
             return Err(QueryError::Unsupported { operation: operation.kind() });
         }
     }

@@ -117,11 +117,6 @@ impl Operation {
         }
     }
 
-    /// Returns whether this build answers it. The others are parsed in full and refused with `unsupported_capability`.
-    pub fn is_supported(&self) -> bool {
-        !matches!(self, Self::ImpactChanges(_))
-    }
-
     /// Returns whether the contract demands `expected_fingerprint`.
     fn needs_fingerprint(&self) -> bool {
         matches!(

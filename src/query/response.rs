@@ -138,6 +138,9 @@ pub struct CoverageReport {
     /// References that may mean the subject but could not be bound; in answers about relations only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unresolved_mentions: Option<u64>,
+    /// Where changes were followed: the definitions that they started from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_definitions: Option<ChangedDefinitions>,
     /// Names near to what was asked, when nothing was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<Vec<Near>>,
@@ -186,6 +189,7 @@ impl CoverageReport {
             unresolved_references: totals.unresolved_references,
             path_boundary_edges: 0,
             unresolved_mentions: None,
+            changed_definitions: None,
             near: None,
             paths_not_followed: None,
             languages: totals
@@ -252,6 +256,24 @@ pub enum Change {
     Added,
     Modified,
     Deleted,
+}
+
+/// One of two compared generations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    Before,
+    After,
+}
+
+/// How many definitions of the files asked about differ between two generations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChangedDefinitions {
+    pub added: u64,
+    pub modified: u64,
+    pub deleted: u64,
+    /// Files that are in both and differ outside of all definitions.
+    pub module_level: u64,
 }
 
 /// A file that differs between two generations.
@@ -324,6 +346,9 @@ pub struct Item {
     pub resolution: Option<Resolution>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granularity: Option<Granularity>,
+    /// In which of two compared generations the item, its ids and its lines are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<Side>,
     /// The edges walked, nearest to the seed first; empty for what is changed itself, `None` where nothing was walked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness_path: Option<Vec<WitnessEdge>>,
@@ -336,6 +361,9 @@ pub struct Item {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
 
+    /// Whether another item says the same of the generation that serves.
+    #[serde(skip)]
+    pub repeated: bool,
     /// What became of the file; an item that has it shows nothing but this and its path.
     #[serde(skip)]
     pub change: Option<FileChange>,

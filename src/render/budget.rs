@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::model::ContentHash;
-use crate::query::response::{Item, OUTPUT_BUDGET, Response, SOURCE_LINE_TOO_LARGE, SOURCE_TRUNCATED, SourceOmitted};
+use crate::query::response::{Item, OUTPUT_BUDGET, Response, SOURCE_LINE_TOO_LARGE, SOURCE_TRUNCATED, Side, SourceOmitted};
 
 use super::json::to_json;
 use super::snippet::{self, Cut, Nothing};
@@ -103,7 +103,8 @@ pub fn unbounded(mut response: Response) -> Response {
     response
 }
 
-type Shown = BTreeMap<Arc<str>, Vec<RangeInclusive<u32>>>;
+/// Lines shown of a file, which has others in another generation.
+type Shown = BTreeMap<(Arc<str>, Option<Side>), Vec<RangeInclusive<u32>>>;
 
 /// Leaves an item with its identity and witness, saying that its source found no room.
 fn strip(item: &mut Item) {
@@ -127,7 +128,7 @@ fn place(item: &mut Item, shown: &mut Shown, response: &mut Response, used: usiz
     item.snippet_sha256 = Some("0".repeat(64));
     item.content = Some(String::new());
     let framed = used - before.min(used) + to_json(item).len();
-    let earlier = shown.entry(item.path.clone()).or_default();
+    let earlier = shown.entry((item.path.clone(), item.generation)).or_default();
     let omitted = match snippet::cut(&range, earlier, room.saturating_sub(framed)) {
         Ok(_) if framed > room => SourceOmitted::OutputBudget,
         Ok(snippet) => {

@@ -60,6 +60,7 @@ pub fn answer(response: &Response, options: Options) -> String {
         "read" => response.items.iter().for_each(|item| page.excerpt(item)),
         "map" => page.map(response),
         "changes" => page.changes(response),
+        "impact_changes" => page.impact_changes(response),
         _ => response.items.iter().for_each(|item| page.symbol(item)),
     }
     page.remarks(response);
@@ -405,7 +406,7 @@ impl Page {
         if boundary > 0 {
             self.faint(&format!("{} outside the path", counted(boundary, "relation")));
         }
-        if response.operation == "impact" {
+        if matches!(response.operation, "impact" | "impact_changes") {
             self.walk_remarks(response);
         } else if response.limitations.iter().any(|word| word == "traversal_limit") {
             self.faint("the symbol has more relations than one answer follows");

@@ -105,6 +105,14 @@ impl Cache {
         self.pin_named(|pointer| pointer.previous)
     }
 
+    /// Opens the first generation at the branch and HEAD of the one that serves.
+    ///
+    /// # Errors
+    /// As [`Self::pin`].
+    pub fn pin_first(&self) -> Result<Generation> {
+        self.pin_named(|pointer| Some(pointer.first))
+    }
+
     /// Opens a kept generation of this fingerprint.
     ///
     /// # Errors

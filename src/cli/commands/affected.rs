@@ -180,21 +180,21 @@ fn why(reason: &str) -> &str {
 }
 
 /// Where paths are typed and read.
-struct Place {
+pub(super) struct Place {
     root: PathBuf,
     /// The current directory below the root; `None` when it is not below it.
     below: Option<PathBuf>,
 }
 
 impl Place {
-    fn new(root: &Path, here: &Path) -> Self {
+    pub(super) fn new(root: &Path, here: &Path) -> Self {
         // The root of a scope is canonical.
         let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
         Self { root: root.to_owned(), below: here.strip_prefix(root).ok().map(Path::to_owned) }
     }
 
     /// Returns what a typed path may mean, nearest first: as seen from the current directory, and as Git prints it.
-    fn candidates(&self, typed: &str) -> Vec<RepoPath> {
+    pub(super) fn candidates(&self, typed: &str) -> Vec<RepoPath> {
         let plain = |path: PathBuf| {
             let mut parts: Vec<&str> = Vec::new();
             for part in path.components() {

@@ -32,6 +32,7 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Export { on_stale } => export::run(session, global, *on_stale, world),
         Command::Changes(comparison) => changes::run(session, global, comparison, world),
         Command::ParseWorker { memory_bytes, parent } => parse_worker::run(*memory_bytes, *parent),
+        Command::ImpactChanges(typed) => changes::run_impact(session, global, typed, world),
         Command::Bench { subject } => bench::run(session, global, subject, world),
         question => ask::run(session, global, question, world),
     }

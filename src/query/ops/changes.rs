@@ -24,7 +24,7 @@ pub struct Differing {
 /// Lists the files that differ, by path.
 pub fn run(context: &mut Context<'_>) -> Result<()> {
     let before = context.baseline.ok_or(QueryError::NoBaseline)?;
-    let items: Vec<Item> = between(before, context.generation)?.iter().map(item).collect();
+    let items: Vec<Item> = differing(before, context.generation)?.iter().map(item).collect();
     context.response.before_fingerprint = Some(before.identity().fingerprint.hex());
     context.response.total = items.len() as u64;
     context.response.items = items;
@@ -32,7 +32,7 @@ pub fn run(context: &mut Context<'_>) -> Result<()> {
 }
 
 /// Returns the files that differ between two generations, by path.
-pub fn between(before: &Generation, after: &Generation) -> std::result::Result<Vec<Differing>, StoreError> {
+pub fn differing(before: &Generation, after: &Generation) -> std::result::Result<Vec<Differing>, StoreError> {
     let files =
         |generation: &Generation| Ok::<_, StoreError>(generation.manifest()?.into_iter().map(|file| (file.path, file.hash)));
     Ok(compare(files(before)?, files(after)?))

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod changes;
 pub mod explore;
 pub mod impact;
+pub mod impact_changes;
 pub mod map;
 pub mod read;
 pub mod symbols;
@@ -114,19 +115,11 @@ impl<'g> Context<'g> {
     pub fn strongest(&mut self, reach: &Reach, limit: usize, wanted: impl Fn(&Reached) -> bool) -> Result<Vec<Item>, StoreError> {
         let mut order = reach.by_strength();
         order.retain(|index| wanted(&reach.reached[*index]));
-        let response = &mut self.response;
-        response.total += order.len() as u64;
-        response.coverage.path_boundary_edges += reach.boundary_edges;
-        let cuts = [(reach.cuts.depth, DEPTH_LIMIT), (reach.cuts.edges, TRAVERSAL_LIMIT), (reach.cuts.nodes, NODE_LIMIT)];
-        for (_, word) in cuts.into_iter().filter(|(cut, _)| *cut) {
-            response.cut(word);
-        }
-        if reach.boundary_edges > 0 {
-            response.limit(EDGES_OUTSIDE);
-        }
+        self.note_limits(reach);
+        self.response.total += order.len() as u64;
         if order.len() > limit {
             order.truncate(limit);
-            response.cut(ITEM_LIMIT);
+            self.response.cut(ITEM_LIMIT);
         }
         // The rendered answer is cut from its end, where the order of relations does not put the weakest.
         let mut room = self.max_bytes.saturating_sub(length(&self.response) + ENVELOPE_WORDS);
@@ -144,6 +137,34 @@ impl<'g> Context<'g> {
             chosen.insert(index, item);
         }
         Ok(chosen.into_values().collect())
+    }
+
+    /// Says what a walk left out.
+    fn note_limits(&mut self, reach: &Reach) {
+        let response = &mut self.response;
+        response.coverage.path_boundary_edges += reach.boundary_edges;
+        let cuts = [(reach.cuts.depth, DEPTH_LIMIT), (reach.cuts.edges, TRAVERSAL_LIMIT), (reach.cuts.nodes, NODE_LIMIT)];
+        for (_, word) in cuts.into_iter().filter(|(cut, _)| *cut) {
+            response.cut(word);
+        }
+        if reach.boundary_edges > 0 {
+            response.limit(EDGES_OUTSIDE);
+        }
+    }
+
+    /// Returns a context that makes items of the baseline, with as much room for source; `None` without one.
+    fn of_baseline(&self) -> Option<Self> {
+        let generation = self.baseline?;
+        let response = Response::new(generation, &self.response.checked_at, self.response.operation);
+        Some(Self {
+            generation,
+            baseline: None,
+            fingerprint: Arc::from(response.fingerprint.as_str()),
+            response,
+            max_bytes: self.max_bytes,
+            sources: Sources::new(generation),
+            source_left: self.max_bytes,
+        })
     }
 
     /// Returns how many references may mean one of the nodes but could not be bound.

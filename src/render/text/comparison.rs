@@ -2,9 +2,10 @@
 //!
 //! Must not know when a baseline may be used. Invariant: one line a file, its letter first: `A`, `M` or `D`.
 
-use crate::query::response::{Change, Item, Response};
+use crate::query::response::{Change, Item, Response, Side};
 
-use super::{FAINT, Options, PATH, Page, SURE, UNSURE, clean, grouped};
+use super::impact::is_sure;
+use super::{FAINT, Options, PATH, Page, SURE, UNSURE, clean, counted, grouped};
 
 /// What an answer was compared with, for the line that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,60 @@ pub fn compared(compared: &Compared<'_>, options: Options) -> String {
 }
 
 impl Page {
+    /// Draws who uses what changed: as it is now, and what is gone as it was. What only repeats of the older generation what is told of the
+    /// newer one is not shown.
+    pub(super) fn impact_changes(&mut self, response: &Response) {
+        let of = response.coverage.changed_definitions.unwrap_or_default();
+        let counts = [(of.added, "added"), (of.modified, "modified"), (of.deleted, "deleted")];
+        let mut counts: Vec<String> = counts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{} {word}", counted(count, "definition")))
+            .collect();
+        if of.module_level > 0 {
+            counts.push(format!("{} modified outside of definitions", counted(of.module_level, "file")));
+        }
+        if counts.is_empty() {
+            self.line(format_args!("no definition changed"));
+            return;
+        }
+        self.faint(&counts.join(", "));
+        let mentions = response.coverage.unresolved_mentions.unwrap_or(0);
+        let mut is_empty = true;
+        for (side, word) in [(Side::After, "after"), (Side::Before, "before")] {
+            let on_side = |item: &Item| item.generation == Some(side) && !item.repeated;
+            let groups = [
+                ("certain", self.group(response, |item| on_side(item) && !item.through && is_sure(item))),
+                ("possible, through candidates", self.group(response, |item| on_side(item) && !item.through && !is_sure(item))),
+                (
+                    "weaker, through the class or file around a user, or its importers",
+                    self.group(response, |item| on_side(item) && item.through),
+                ),
+            ];
+            for (title, items) in groups.into_iter().filter(|(_, items)| !items.is_empty()) {
+                is_empty = false;
+                self.faint(&format!("{word}, {title}:"));
+                for item in items {
+                    let line = self.way(item);
+                    self.line(format_args!("  {line}"));
+                    if self.options.source {
+                        self.body(item, u32::MAX);
+                    }
+                }
+            }
+        }
+        if is_empty {
+            let none = if mentions > 0 { "no use of what changed could be bound" } else { "no use found of what changed" };
+            self.line(format_args!("{none}"));
+        }
+        if mentions > 0 {
+            self.faint(&format!(
+                "{} of the changed names could not be bound: they may mean them or others",
+                counted(mentions, "use")
+            ));
+        }
+    }
+
     /// One line a file, and how many there are of each kind.
     pub(super) fn changes(&mut self, response: &Response) {
         let of = |change: Change| move |item: &&Item| item.change.is_some_and(|found| found.change == change);

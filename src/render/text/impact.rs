@@ -53,12 +53,12 @@ impl Page {
     }
 
     /// Returns the items of a group. A container that was only climbed to stands around an item shown anyway.
-    fn group<'r>(&self, response: &'r Response, belongs: impl Fn(&Item) -> bool) -> Vec<&'r Item> {
+    pub(super) fn group<'r>(&self, response: &'r Response, belongs: impl Fn(&Item) -> bool) -> Vec<&'r Item> {
         response.items.iter().filter(|item| belongs(item) && !is_climb(item)).collect()
     }
 
     /// `path:line user verb used → … → asked  resolution`.
-    fn way(&self, item: &Item) -> String {
+    pub(super) fn way(&self, item: &Item) -> String {
         let path = item.witness_path.as_deref().unwrap_or_default();
         let Some(last) = path.last() else { return self.place(&item.path, item.definition_line.max(1)) };
         let from = match item.kind {
@@ -106,7 +106,7 @@ impl Page {
     }
 }
 
-fn is_sure(item: &Item) -> bool {
+pub(super) fn is_sure(item: &Item) -> bool {
     item.resolution == Some(Resolution::ResolvedStatic)
 }
 
