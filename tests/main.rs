@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod faults;
+mod hostile;
 mod kills;
 mod layering;
 mod program;

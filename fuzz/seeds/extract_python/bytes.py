@@ -1,0 +1,5 @@
+﻿# café   sep
+def f():
+	return "🙂\
+"
+class É: passdef g(): pass
