@@ -7,5 +7,6 @@ mod hostile;
 mod kills;
 mod layering;
 mod program;
+mod reach;
 mod sandbox;
 mod workers;
