@@ -165,7 +165,7 @@ fn write(file: &Drawn) -> Written {
         page.definitions.iter().map(|(name, kind, first, last)| (*name, *kind, *first, *last)).collect();
     let facts = facts(&page.source, &definitions);
     let mut edges = page.edges;
-    edges.edges.sort_by(|left, right| left.place.cmp(&right.place));
+    edges.edges.sort_by_key(|edge| edge.place);
     Written { path: file.path.clone(), source: page.source, facts, edges }
 }
 
