@@ -67,7 +67,8 @@ pub(super) fn build(
     let deadline = started + limit;
     let lock = cache.lock(deadline).map_err(EngineError::Write)?;
     parser.begin();
-    let mut build = Build { scope, cache, parser, lock: &lock, memory, basis, deadline, limit, clock: Clock::start() };
+    let clock = Clock::start();
+    let mut build = Build { scope, cache, parser, lock: &lock, memory, basis, distrusting: false, deadline, limit, clock };
     let outcome = build.verify().and_then(|verified| Ok(BuildOutcome { verified: verified.map(Box::new), ..build.run()? }));
     let record = match &outcome {
         // A build that published nothing leaves the record of the one that did; one of a failure is not true any more.
@@ -147,6 +148,8 @@ struct Build<'a> {
     lock: &'a BuildLock,
     memory: &'a mut Memory,
     basis: Basis,
+    /// Whether this build met damage, so that nothing stored is used any more.
+    distrusting: bool,
     deadline: Instant,
     limit: Duration,
     clock: Clock,
@@ -176,13 +179,21 @@ impl Build<'_> {
     }
 
     fn run(&mut self) -> Result<BuildOutcome, EngineError> {
-        for _ in 0..2 {
-            match self.attempt()? {
-                Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Moved => {}
+        let mut moved = false;
+        loop {
+            match self.attempt() {
+                Ok(Attempt::Done(outcome)) => return Ok(outcome),
+                Ok(Attempt::Moved) if moved => return Err(EngineError::Busy),
+                Ok(Attempt::Moved) => moved = true,
+                // What was to be built upon is damaged: the worktree has it all.
+                Err(EngineError::Read(StoreError::Damaged { .. }) | EngineError::Write(StoreError::Damaged { .. }))
+                    if !self.distrusting =>
+                {
+                    self.distrusting = true;
+                }
+                Err(error) => return Err(error),
             }
         }
-        Err(EngineError::Busy)
     }
 
     fn attempt(&mut self) -> Result<Attempt, EngineError> {
@@ -246,6 +257,8 @@ impl Build<'_> {
             }
         }
         self.complete(&capture, &failures, basics.facts.as_ref(), &mut contents)?;
+        // Its lease would keep it from being collected, should this build give it up for want of room.
+        drop(basics.parent);
         self.clock.lap("load");
         self.in_time()?;
 
@@ -291,7 +304,7 @@ impl Build<'_> {
             return Ok(none);
         }
         let facts = Some(self.cache.facts());
-        if self.cache.has_damage_mark() {
+        if self.distrusting || self.cache.has_damage_mark() {
             // Someone met damage: nothing stored is trusted, so that everything is written anew.
             return Ok(Basics { facts, ..none });
         }

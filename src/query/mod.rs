@@ -15,7 +15,7 @@ pub mod walk;
 pub mod words;
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use ops::affected::{Standing, standing};
 pub use ops::changes::{Differing, differing};

@@ -7,6 +7,3 @@ pub mod budget;
 pub mod json;
 pub mod snippet;
 pub mod text;
-
-#[cfg(test)]
-mod tests;

@@ -12,7 +12,7 @@ use crate::model::{ContentHash, Fingerprint, GenerationId};
 
 use super::content::ObjectRef;
 use super::durable::{self, Part};
-use super::error::{Result, StoreError, damaged, io};
+use super::error::{Result, StoreError, damaged, io, unwritable};
 use super::facts_cache::FactsCache;
 use super::lock::{self, Lease};
 use super::pointer::{Named, Pointer, Role};
@@ -21,8 +21,10 @@ use super::reader::Generation;
 use super::seal::Seal;
 use super::{files, gc, sources};
 
-/// Goes into the name of a binding's directory: a build that writes another form stands beside this one and leaves it alone.
+/// Goes into the name of a binding's directory, with the form of the database: a build that writes another form of anything stands beside
+/// this one and leaves it alone.
 const FORMAT: &str = "1";
+const DATABASE_FORM: &str = concat!(include_str!("schema.sql"), include_str!("indexes.sql"));
 /// Most rounds of opening a generation while builders replace it; each round that fails saw another generation published.
 const MAX_ROUNDS: usize = 100;
 
@@ -85,7 +87,8 @@ impl Cache {
         let plain =
             !binding.is_empty() && binding.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         let name = if plain { binding.to_owned() } else { ContentHash::of(binding.as_bytes()).hex() };
-        let places = Places { directory: root.join(format!("{name}.{FORMAT}")) };
+        let form = ContentHash::of(DATABASE_FORM.as_bytes()).hex();
+        let places = Places { directory: root.join(format!("{name}.{FORMAT}-{}", &form[..8])) };
         Self { root: root.to_owned(), places, max_bytes }
     }
 
@@ -140,6 +143,7 @@ impl Cache {
     }
 
     pub(super) fn pointer(&self) -> Result<Option<Pointer>> {
+        self.check_owner()?;
         match Pointer::read(&self.places.pointer()) {
             // Something else stands in the place of the directory itself, which a build replaces.
             Err(StoreError::Io { source, .. })
@@ -224,15 +228,44 @@ impl Cache {
     /// # Errors
     /// [`StoreError::LockTimeout`] after the deadline; when the cache cannot be written.
     pub fn lock(&self, deadline: Instant) -> Result<BuildLock> {
-        durable::ensure_directory(Part::Binding, &self.places.directory).map_err(io("create the cache"))?;
+        durable::ensure_directory(Part::Binding, &self.places.directory).map_err(unwritable("create the cache"))?;
+        self.check_owner()?;
+        let _ = durable::make_private(&self.places.directory, 0o700);
         let lock = lock::lock_exclusive(&self.places.lock(), deadline)?;
-        gc::remove_leftovers(&self.places);
-        self.facts().remove_abandoned();
-        // Before the build, so that a full disk has room for it. A pointer that cannot be read may name anything.
-        if let Ok(pointer) = Pointer::read(&self.places.pointer()) {
-            gc::collect(&self.places, pointer.as_ref());
-        }
+        self.put_in_order()?;
         Ok(BuildLock::new(self.clone(), lock))
+    }
+
+    /// Makes the cache what a build expects: its directories private, nothing left of builders that were killed or gave up, and no
+    /// generation that its last reader has left.
+    fn put_in_order(&self) -> Result<()> {
+        let places = &self.places;
+        for directory in [places.packs(), places.generations()] {
+            if fs::symlink_metadata(&directory).is_ok_and(|found| !found.is_dir()) {
+                // It gives way to a directory, and what was behind it is lost to the generation that serves.
+                self.mark_damage(&damaged("directory"));
+            }
+        }
+        let generations = files::list(&places.generations()).unwrap_or_default();
+        let generations = generations.iter().map(fs::DirEntry::path);
+        for directory in [places.packs(), places.generations()].into_iter().chain(generations) {
+            // What cannot be made private is not ours, and is found out when it is used.
+            let _ = durable::make_private(&directory, 0o700);
+        }
+        for directory in [places.directory.clone(), places.packs(), places.generations()] {
+            files::check_writable(&directory).map_err(unwritable("write to the cache"))?;
+        }
+        gc::remove_leftovers(places);
+        self.facts().remove_abandoned();
+        // Before the build, so that a full disk has room for it. A pointer that cannot be read may name any generation.
+        if let Ok(pointer) = Pointer::read(&places.pointer()) {
+            gc::collect(places, pointer.as_ref());
+        }
+        Ok(())
+    }
+
+    fn check_owner(&self) -> Result<()> {
+        if files::is_trusted(&self.root, &self.places.directory) { Ok(()) } else { Err(StoreError::Owner) }
     }
 
     /// Removes every generation that nobody reads, and all sources they alone need. Returns how many generations are still read;

@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -230,6 +230,20 @@ pub(super) fn make_directory(part: Part, path: &Path, yields: bool) -> io::Resul
         }
         Err(error) => Err(error),
     }
+}
+
+/// Takes from a file or directory of this user what others may do with it. Where the owner cannot even read it, which nobody asks for to
+/// protect it, it gets `mode`. No point of [`POINTS`]: what is stored is the same before and after.
+pub(super) fn make_private(path: &Path, mode: u32) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    let owned = found.uid() == rustix::process::geteuid().as_raw();
+    if !owned || !(found.is_dir() || found.is_file()) {
+        return Ok(());
+    }
+    let now = found.mode() & 0o7777;
+    let readable = if found.is_dir() { 0o500 } else { 0o400 };
+    let wanted = if now & readable == readable { now & 0o700 } else { mode };
+    if wanted == now { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(wanted)) }
 }
 
 /// Makes a directory as [`make_directory`] does, in place of whatever else stands there, and forces its name to the disk when it is new.

@@ -19,6 +19,16 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// Reading goes on; building cannot.
+    #[error(
+        "the cache is read-only here; make it writable, set `cache_dir` to a place of your own, or ask with `--on-stale refuse`"
+    )]
+    ReadOnly {
+        #[source]
+        source: io::Error,
+    },
+    #[error("the cache was made by another user, who is not the owner of `cache_dir`; set it to a place of your own")]
+    Owner,
     #[error("SQLite cannot be used ({action})")]
     Sqlite {
         action: String,
@@ -50,6 +60,14 @@ pub(super) fn damaged(part: impl Into<String>) -> StoreError {
 /// Turns an I/O error into a [`StoreError::Io`] that names the action.
 pub(super) fn io(action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
     move |source| StoreError::Io { action: action.to_owned(), source }
+}
+
+/// Turns an I/O error into a [`StoreError`] as [`io`] does, or into [`StoreError::ReadOnly`] when it says that nothing may be written.
+pub(super) fn unwritable(action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+    move |source| match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { source },
+        _ => io(action)(source),
+    }
 }
 
 /// Turns an error of SQLite into damage, a failure of the machine, or a [`StoreError::Sqlite`].

@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 use crate::model::{Canonical, ContentHash, FileFacts, codec};
 
 use super::durable::{self, Part};
-use super::error::{Result, io};
-use super::lock;
+use super::error::{Result, StoreError, io};
 use super::packs::{self, Pack, PackBuilder, PackEntry};
+use super::{files, lock};
 
 /// Goes into every key; another number for another form of the payload.
 const FORMAT: u64 = 1;
@@ -70,8 +70,16 @@ impl FactsCache {
         self.index.get_or_init(|| self.read_index())
     }
 
+    /// Returns whether what stands in the directory was made by somebody who may say what facts are.
+    fn is_trusted(&self) -> bool {
+        self.directory.parent().is_some_and(|root| files::is_trusted(root, &self.directory))
+    }
+
     fn read_index(&self) -> Index {
         let mut index = Index { packs: Vec::new(), places: HashMap::new() };
+        if !self.is_trusted() {
+            return index;
+        }
         for id in packs::list(&self.directory).unwrap_or_default() {
             let Ok(mut pack) = Pack::open(&self.directory, id) else { continue };
             let number = u32::try_from(index.packs.len()).expect("a directory holds fewer packs");
@@ -165,6 +173,11 @@ impl FactsCache {
             return Ok(kept);
         }
         durable::make_directory(Part::FactsCache, &self.directory, true).map_err(io("create the facts cache"))?;
+        if !self.is_trusted() {
+            return Err(StoreError::Owner);
+        }
+        // Where that cannot be done the directory is not ours, and what is not readable is not kept.
+        let _ = durable::make_private(&self.directory, 0o700);
         let mut builder = PackBuilder::create(Part::Facts, &self.directory).map_err(io("create a pack of facts"))?;
         for (key, payload) in missing {
             // One build must not fill more than the whole cache may have.
@@ -254,8 +267,10 @@ impl FactsCache {
 
     /// Removes packs that never got their names because their process ended.
     pub(super) fn remove_abandoned(&self) {
-        let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
-        for entry in entries.flatten() {
+        if !self.is_trusted() {
+            return;
+        }
+        for entry in files::list(&self.directory).unwrap_or_default() {
             if entry.file_name().as_encoded_bytes().starts_with(b".") && !lock::is_locked(&entry.path()) {
                 let _ = durable::remove(Part::Facts, &entry.path());
             }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -33,6 +33,8 @@ pub(super) fn open(path: &Path) -> io::Result<Found> {
         Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
         // A link; and a socket, which cannot be opened at all.
         Err(rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) => return Ok(Found::Foreign),
+        // In a directory of ours nothing was made that we may not read.
+        Err(rustix::io::Errno::ACCESS) if path.parent().is_some_and(is_own) => return Ok(Found::Foreign),
         Err(error) => return Err(error.into()),
     };
     let stat = rustix::fs::fstat(&file)?;
@@ -41,6 +43,36 @@ pub(super) fn open(path: &Path) -> io::Result<Found> {
     }
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     Ok(Found::File(file, size))
+}
+
+/// Returns whether a directory, itself and not what a link leads to, belongs to the user of this process.
+pub(super) fn is_own(directory: &Path) -> bool {
+    fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Returns whether what stands in a directory of the cache at `root` may be believed: it belongs to this user, to root, or to whoever
+/// owns the root, which the configuration names. In a root that several users may write to, a directory of another one of them may hold
+/// anything. What is no directory is nobody's word.
+pub(super) fn is_trusted(root: &Path, directory: &Path) -> bool {
+    match fs::symlink_metadata(directory) {
+        Ok(found) if found.is_dir() => {
+            let of_root = fs::metadata(root).map(|root| root.uid()).ok();
+            found.uid() == 0 || found.uid() == rustix::process::geteuid().as_raw() || Some(found.uid()) == of_root
+        }
+        _ => true,
+    }
+}
+
+/// Fails when this user may not make files in a directory. Anything else in its place is no obstacle.
+pub(super) fn check_writable(directory: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    if !fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    match accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Err(error @ (rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS | rustix::io::Errno::PERM)) => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Reads a small file whole; `None` when there is none. Anything but a regular file of at most `limit` bytes is damage of `part`.
@@ -115,11 +147,25 @@ pub(super) fn disclose<'a>(title: &str, bytes: &'a [u8]) -> Option<&'a str> {
     covered.strip_prefix(title)?.strip_prefix('\n')?.strip_suffix('\n')
 }
 
+/// Returns what stands in a directory, by name. Anything else than a directory holds nothing: behind a link stands what is not ours to
+/// list, and even less to remove.
+pub(super) fn list(path: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    }
+    let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    Ok(entries)
+}
+
 /// Returns the sizes of all files below a directory, added up. What vanishes meanwhile counts nothing.
 pub(super) fn size_below(path: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    let Ok(entries) = list(path) else { return 0 };
     entries
-        .flatten()
+        .iter()
         .map(|entry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => size_below(&entry.path()),
             Ok(metadata) => metadata.len(),

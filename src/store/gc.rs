@@ -3,7 +3,6 @@
 //! Must run under the build lock. Invariant: what a kept or leased generation needs stays, and when that cannot be known, everything does.
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use crate::model::GenerationId;
 
@@ -11,7 +10,7 @@ use super::cache::Places;
 use super::durable::{self, Part};
 use super::pointer::Pointer;
 use super::seal::Seal;
-use super::{lock, sources};
+use super::{files, lock, sources};
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +24,7 @@ pub struct Collected {
 /// Removes what a killed builder left: directories and files that never got their names.
 pub(super) fn remove_leftovers(places: &Places) {
     for directory in [places.generations(), places.packs(), places.directory.clone()] {
-        let Ok(entries) = fs::read_dir(directory) else { continue };
-        for entry in entries.flatten() {
+        for entry in files::list(&directory).unwrap_or_default() {
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 // What cannot be removed now costs space, not correctness.
                 let _ = durable::remove(Part::Leftover, &entry.path());
@@ -40,7 +38,7 @@ pub(super) fn collect(places: &Places, pointer: Option<&Pointer>) -> Collected {
     let kept: Vec<GenerationId> = pointer.map(Pointer::kept).unwrap_or_default().iter().map(|named| named.id).collect();
     let mut collected = Collected::default();
     let mut rest = Vec::new();
-    for entry in fs::read_dir(places.generations()).into_iter().flatten().flatten() {
+    for entry in files::list(&places.generations()).unwrap_or_default() {
         let name = entry.file_name();
         let id = name.to_str().and_then(GenerationId::parse);
         if id.is_some_and(|id| kept.contains(&id)) {
@@ -62,8 +60,11 @@ pub(super) fn collect(places: &Places, pointer: Option<&Pointer>) -> Collected {
                     Err(_) => rest.push(entry.path()),
                 }
             }
-            // Not a generation, or one whose lease cannot be asked for.
-            Err(_) if id.is_none() => drop(durable::remove(Part::Leftover, &entry.path())),
+            // Something else than a directory, so that nobody can have a lease in it; or none of ours.
+            Err(error) if id.is_none() || error.kind() == std::io::ErrorKind::NotADirectory => {
+                let _ = durable::remove(Part::Leftover, &entry.path());
+            }
+            // One whose lease cannot be asked for.
             Err(_) => rest.push(entry.path()),
         }
     }

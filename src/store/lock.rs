@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::durable::{self, Part};
-use super::error::{Result, StoreError, io};
+use super::error::{Result, StoreError, io, unwritable};
 use super::files::{self, Found};
 
 /// Locks the file at `path` for one builder, waiting for another one until the deadline.
@@ -35,7 +35,14 @@ pub(super) fn lock_exclusive(path: &Path, deadline: Instant) -> Result<File> {
 fn try_lock(path: &Path) -> Result<Option<File>> {
     let file = match durable::open_lock(path) {
         Ok(file) if file.metadata().map_err(io("open the lock"))?.is_file() => file,
-        Err(source) if !is_foreign(path) => return Err(StoreError::Io { action: "open the lock".to_owned(), source }),
+        Err(source) if !is_foreign(path) => {
+            let unreadable = source.kind() == io::ErrorKind::PermissionDenied
+                && std::fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o400 == 0);
+            if unreadable && durable::make_private(path, 0o600).is_ok() && files::open(path).is_ok_and(is_file) {
+                return Ok(None);
+            }
+            return Err(unwritable("open the lock")(source));
+        }
         // Something else stands there: it goes, and the next round makes the file.
         Ok(_) | Err(_) => {
             durable::remove(Part::Leftover, path).map_err(io("remove what stands in place of the lock"))?;
@@ -51,6 +58,10 @@ fn try_lock(path: &Path) -> Result<Option<File>> {
     let held = file.metadata().map_err(io("lock"))?;
     let named = std::fs::symlink_metadata(path).ok();
     Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())).then_some(file))
+}
+
+fn is_file(found: Found) -> bool {
+    matches!(found, Found::File(..))
 }
 
 fn is_foreign(path: &Path) -> bool {

@@ -10,14 +10,14 @@
 //! Must not know what a payload means. Invariant: a pack has its final name only when it is whole; a payload is handed out only
 //! after it matched its digest.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Canonical, ContentHash};
 
 use super::durable::{self, NewFile, Part};
-use super::error::{Result, StoreError, damaged, io};
+use super::error::{Result, damaged, io};
 use super::files::{self, Found};
 
 const MAGIC: [u8; 8] = *b"SXPACK01";
@@ -231,17 +231,8 @@ pub(super) fn open_pack(directory: &Path, id: u64) -> Result<File> {
 
 /// Returns the ids of the packs of a directory, in order. No directory has no packs.
 pub(super) fn list(directory: &Path) -> Result<Vec<u64>> {
-    let mut ids = Vec::new();
-    match fs::read_dir(directory) {
-        Ok(entries) => {
-            for entry in entries {
-                let name = entry.map_err(io("list packs"))?.file_name();
-                ids.extend(name.to_str().and_then(parse_name));
-            }
-        }
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-        Err(source) => return Err(StoreError::Io { action: "list packs".to_owned(), source }),
-    }
+    let entries = files::list(directory).map_err(io("list packs"))?;
+    let mut ids: Vec<u64> = entries.iter().filter_map(|entry| parse_name(entry.file_name().to_str()?)).collect();
     ids.sort_unstable();
     Ok(ids)
 }
@@ -277,6 +268,9 @@ fn hash(bytes: &[u8], at: usize) -> ContentHash {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::error::StoreError;
     use super::*;
 
     fn pack_of(directory: &Path, payloads: &[&[u8]]) -> u64 {

@@ -112,7 +112,8 @@ impl Staged<'_> {
     /// [`StoreError::CacheLimit`] when the cache would be over its limit even without history; when the disk fails. The generation before
     /// serves on.
     pub fn publish(mut self) -> Result<Published> {
-        let places = &self.cache.places;
+        let cache = self.cache;
+        let places = &cache.places;
         // A damaged pointer is no obstacle: what it named cannot be known, and this build replaces it.
         let before = match Pointer::read(&places.pointer()) {
             Ok(before) => before,
@@ -134,6 +135,11 @@ impl Staged<'_> {
             // History is given up before the build is.
             pointer = Pointer::after(None, self.named);
             if self.size_with(&pointer) > self.cache.max_bytes {
+                drop(self);
+                // The sources of this build have their names already, and would stay.
+                if before.is_some() {
+                    gc::collect(places, before.as_ref());
+                }
                 return Err(StoreError::CacheLimit);
             }
         }

@@ -12,7 +12,7 @@ use crate::model::ContentHash;
 use super::content::{Content, ObjectRef};
 use super::durable::{self, Part};
 use super::error::{Result, StoreError, io};
-use super::packs;
+use super::{files, packs};
 use crate::workspace::EntryState;
 
 /// More packs than this are put together.
@@ -143,9 +143,8 @@ pub(super) fn compact(directory: &Path, content: &Content) -> Result<HashMap<Con
 
 /// Removes all packs but the named ones, and what killed builders left. Returns how many bytes that freed.
 pub(super) fn collect(directory: &Path, needed: &std::collections::BTreeSet<u64>) -> u64 {
-    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     let mut freed = 0;
-    for entry in entries.flatten() {
+    for entry in files::list(directory).unwrap_or_default() {
         let name = entry.file_name();
         if needed.iter().any(|pack| name.to_str() == Some(packs::file_name(*pack).as_str())) {
             continue;
