@@ -2,11 +2,14 @@
 
 mod bad_input;
 mod commands;
+mod concurrency;
+mod damage;
 mod faults;
-mod hostile;
+mod in_process;
 mod kills;
 mod layering;
+mod limits;
+mod permissions;
 mod program;
-mod reach;
 mod sandbox;
 mod workers;
