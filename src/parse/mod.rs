@@ -28,6 +28,7 @@ use protocol::ProtocolError;
 /// What parsing one file may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseLimits {
+    /// CPU time.
     pub time: Duration,
     pub memory_bytes: u64,
 }

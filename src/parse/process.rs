@@ -162,8 +162,9 @@ impl Worker {
         self.sending.clear();
         self.sent = 0;
         protocol::write_request(&mut self.sending, &header, source.as_bytes());
-        // The process keeps the time of a parse itself. It gets some more for what is not the parse, before it is taken for stalled.
-        let deadline = Instant::now() + limits.time + limits.time / 4 + Duration::from_secs(1);
+        // The process keeps the time of a parse itself, and counts only what it works. It is taken for stalled after some more time, in
+        // which other work may keep it waiting.
+        let deadline = Instant::now() + limits.time * 3 + Duration::from_secs(1);
         let limit = protocol::max_answer(source.len()) + LENGTH_BYTES;
 
         let length = self.next(deadline, limit).map_err(|ended| match ended {

@@ -15,7 +15,7 @@ pub mod walk;
 pub mod words;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use ops::affected::{Standing, standing};
 pub use ops::changes::{Differing, differing};

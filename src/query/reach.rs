@@ -3,6 +3,9 @@
 //! Must not know the wire. Invariant: a node is reported once, by its strongest path and by the shortest of those; equal generations give
 //! equal paths; something is said to be cut only where going on would have found more.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -66,6 +69,11 @@ pub struct Reached {
 }
 
 impl Reached {
+    /// Returns whether this is no user but a container that the walk climbed to last.
+    pub fn is_container(&self) -> bool {
+        self.path.last().is_some_and(|step| step.edge.kind == EdgeKind::Contains)
+    }
+
     /// Returns whether the path climbed to a container.
     pub fn climbed(&self) -> bool {
         self.path.iter().any(|step| step.edge.kind == EdgeKind::Contains)
@@ -103,8 +111,9 @@ impl Reach {
     /// Returns the indices of the nodes, the strongest first, so that what is cut is the weakest.
     pub fn by_strength(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.reached.len()).collect();
-        // The sort is stable, and within a strength the order is that of the answer already.
-        order.sort_by_key(|index| self.reached[*index].strength);
+        // The sort is stable, and within a strength the order is that of the answer already. Whoever uses a container tells more than
+        // that there is one.
+        order.sort_by_key(|index| (self.reached[*index].strength, self.reached[*index].is_container()));
         order
     }
 }
@@ -275,12 +284,15 @@ impl Walk<'_> {
                 climb = Some(Link { source: edge.source, edge, lines: Vec::new() });
             } else if !self.prefix.matches(&edge.path) {
                 self.boundary_edges += 1;
-            } else if self.edges_left == 0 {
-                let user = self.user(&edge)?;
-                self.cuts.edges |= !self.trail.contains_key(&(user, Strength::default()));
             } else {
-                self.edges_left -= 1;
                 let (user, line) = (self.user(&edge)?, edge.line);
+                if self.edges_left == 0 {
+                    // More places of a user that is known for certain are no work left.
+                    let is_known = uses.contains_key(&user) || self.trail.contains_key(&(user, Strength::default()));
+                    self.cuts.edges |= !is_known;
+                    continue;
+                }
+                self.edges_left -= 1;
                 // The first edge of a user is its surest.
                 let link = uses.entry(user).or_insert_with(|| Link { source: user, edge, lines: Vec::new() });
                 link.lines.push(line);

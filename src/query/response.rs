@@ -70,7 +70,7 @@ pub struct Response {
     /// The symbol that the question was about, for people.
     #[serde(skip)]
     pub subject: Option<Box<Item>>,
-    /// How many items there were before any limit.
+    /// How many items there were before any limit, containers that a walk only climbed to not counted.
     #[serde(skip)]
     pub total: u64,
 }
@@ -447,6 +447,13 @@ impl Item {
             signature: node.signature.clone(),
             ..Self::default()
         }
+    }
+}
+
+impl Item {
+    /// Returns whether this is no user but a container that a walk climbed to last.
+    pub fn is_container(&self) -> bool {
+        self.witness_path.as_ref().and_then(|path| path.last()).is_some_and(|edge| edge.kind == EdgeKind::Contains)
     }
 }
 

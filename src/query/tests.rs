@@ -1,17 +1,18 @@
 //! The operations on a small generation written by hand: what they find, in which order, and what they say of what they leave out.
 
+pub mod graph;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use self::graph::{Written, place};
 use super::request::Relation;
 use super::response::Response;
 use super::*;
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Diagnostic, Edge, EdgeKind, FileEdges, FileFacts, Fingerprint, ParseStatus,
-    PathPrefix, Place, Reason, RepoPath, Resolution, Span, Surface, SymbolKind, Target,
+    ContentHash, DefinitionKey, Diagnostic, Edge, EdgeKind, FileEdges, Fingerprint, PathPrefix, Reason, RepoPath, Resolution,
+    SymbolKind, Target,
 };
-use crate::store::{Content, ContentFile, Identity};
-use crate::workspace::{Entry, EntryState};
 
 /// A file of the fixture: its source, its definitions as (qualified name, kind, first line, last line), and what its lines refer to as
 /// (line, name, target path, target, resolution); an empty target path is a diagnostic.
@@ -57,58 +58,6 @@ const FILES: &[File] = &[
     },
 ];
 
-/// Cuts a source into lines: (byte where it begins, its text with its line end).
-fn lines(source: &str) -> Vec<(usize, &str)> {
-    let mut start = 0;
-    source
-        .split_inclusive('\n')
-        .map(|line| {
-            start += line.len();
-            (start - line.len(), line)
-        })
-        .collect()
-}
-
-fn place(source: &str, line: u32, name: &str) -> Place {
-    let (start, text) = lines(source)[line as usize - 1];
-    let column = text.find(name).unwrap_or(0);
-    Place { line, column: column as u32, start: (start + column) as u32 }
-}
-
-fn facts(file: &File) -> FileFacts {
-    let all = lines(file.source);
-    let name_of = |qualified: &str| qualified.rsplit('.').next().unwrap_or(qualified).to_owned();
-    let definitions = file.definitions.iter().map(|&(qualified, kind, first, last)| {
-        let text = all[first as usize - 1].1;
-        let parent = qualified.rsplit_once('.').and_then(|(parent, _)| file.definitions.iter().position(|of| of.0 == parent));
-        let name = name_of(qualified);
-        let start = all[first as usize - 1].0 + text.len() - text.trim_start().len();
-        let end = all[last as usize - 1].0 + all[last as usize - 1].1.trim_end().len();
-        Definition {
-            key: DefinitionKey { qualified: Arc::from(qualified), ordinal: 0 },
-            name: Arc::from(name.as_str()),
-            kind,
-            parent: parent.map(|index| index as u32),
-            span: Span { start: start as u32, end: end as u32 },
-            start_line: first,
-            end_line: last,
-            name_place: place(file.source, first, &name),
-            signature: Some(Arc::from(text.trim().trim_end_matches(':'))),
-            docstring: None,
-        }
-    });
-    FileFacts {
-        parse: ParseStatus::Ok,
-        lines: all.len() as u32,
-        generated: false,
-        minified: false,
-        definitions: definitions.collect(),
-        headings: Vec::new(),
-        surface: Arc::new(Surface::default()),
-        body: crate::model::facts::Body::default(),
-    }
-}
-
 fn edges(file: &File) -> FileEdges {
     let mut edges = FileEdges::default();
     for &(line, name, path, target, resolution) in file.references {
@@ -134,54 +83,26 @@ fn edges(file: &File) -> FileEdges {
 
 /// Publishes [`FILES`] in a folder of its own and reads them back.
 fn with_generation(check: impl FnOnce(&Generation)) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let cache = crate::store::Cache::new(folder.path(), "b", 1 << 30);
-    let lock = cache.lock(std::time::Instant::now() + std::time::Duration::from_secs(20)).expect("nobody else builds");
-    let sources = lock.source_writer().expect("writable");
-    let files = FILES.iter().map(|file| {
-        let hash = ContentHash::of(file.source.as_bytes());
-        let is_code = file.path.ends_with(".py");
-        let module = file.path.trim_end_matches(".py").replace('/', ".");
-        ContentFile {
-            entry: Entry {
-                path: RepoPath::parse(file.path).expect("valid"),
-                mode: 0o100_644,
-                state: EntryState::Included { hash, size: file.source.len() as u64 },
-            },
-            object: Some(sources.append(hash, file.source.as_bytes()).expect("writable")),
-            blob: None,
-            language: is_code.then_some("python"),
-            module: is_code.then(|| Arc::from(module)),
-            test: file.path.starts_with("tests/"),
-            deprioritized: false,
-            facts: Some(Arc::new(facts(file))),
-            failure: None,
-            edges: is_code.then(|| Arc::new(edges(file))),
-        }
+    let files = FILES.iter().map(|file| Written {
+        path: file.path.to_owned(),
+        source: file.source.to_owned(),
+        facts: graph::facts(file.source, file.definitions),
+        edges: edges(file),
     });
-    let identity = Identity {
-        fingerprint: Fingerprint([7; 32]),
-        state: ContentHash([7; 32]),
-        scope_id: "demo".to_owned(),
-        binding_id: "b".to_owned(),
-        commit: None,
-        head_tree: None,
-        branch: None,
-        object_format: "sha1".to_owned(),
-        git: false,
-        dirty: true,
-    };
-    let content = Content { identity, files: files.collect(), limitations: vec!["gap"], unrepresentable: Vec::new() };
-    lock.stage(&content, sources).expect("whole").publish().expect("writable");
-    check(&cache.pin().expect("published"));
+    graph::publish(files.collect(), check);
 }
 
 fn prefix(text: &str) -> PathPrefix {
     PathPrefix::parse(text).expect("valid")
 }
 
-fn ask(generation: &Generation, operation: Operation) -> Result<Response> {
+pub fn ask(generation: &Generation, operation: Operation) -> Result<Response> {
     answer(generation, None, "2026-11-30T02:11:09.123456+00:00", &Request::new(operation))
+}
+
+/// Answers a request as it stands, its budget included.
+pub fn ask_within(generation: &Generation, request: &Request) -> Result<Response> {
+    answer(generation, None, "2026-11-30T02:11:09.123456+00:00", request)
 }
 
 /// One line an item: where, what, how sure, and the lines of the relation.

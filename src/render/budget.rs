@@ -38,7 +38,8 @@ const RESERVE: usize = SOURCE_TRUNCATED.len() + SOURCE_LINE_TOO_LARGE.len() + 6;
 pub fn fit(response: Response, max_bytes: usize) -> Result<Response, BudgetTooSmall> {
     let _span = tracing::debug_span!("render", items = response.items.len(), max_bytes).entered();
     let whole = unbounded(response.clone());
-    if to_json(&whole).len() <= max_bytes {
+    let whole_length = to_json(&whole).len();
+    if whole_length <= max_bytes {
         return Ok(whole);
     }
     drop(whole);
@@ -54,7 +55,8 @@ pub fn fit(response: Response, max_bytes: usize) -> Result<Response, BudgetTooSm
         envelope = to_json(&response).len();
     }
     if envelope > max_bytes {
-        return Err(BudgetTooSmall { needed: envelope, max_bytes });
+        // An answer of next to nothing may be shorter whole than cut, as it need not say that it was cut.
+        return Err(BudgetTooSmall { needed: envelope.min(whole_length), max_bytes });
     }
     // The first item has no comma before it.
     let mut used = envelope - 1;
@@ -176,6 +178,7 @@ mod tests {
     use crate::model::{Resolution, SymbolKind};
     use crate::query::response::{CoverageReport, Detail, SCHEMA, Site, Status};
     use crate::query::source::{MAX_SNIPPET, SourceFile, SourceRange};
+    use crate::query::tests::graph::Dice;
 
     fn response(items: Vec<Item>) -> Response {
         Response {
@@ -260,18 +263,6 @@ mod tests {
         assert_eq!(all.limitations[2..], ["source_line_too_large"]);
     }
 
-    /// A small generator with a fixed start, so that every run tests the same.
-    struct Dice(u64);
-
-    impl Dice {
-        fn roll(&mut self, sides: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % sides
-        }
-    }
-
     #[test]
     fn any_answer_at_any_size() {
         let pieces = ["x = \"é→\"", "\t\\", "\r", "\n", "\n", "\r\n", "def f():", "\u{1}", "  𝄞", "abcdefghijklmnopqrstuvwxyz"];
@@ -280,7 +271,7 @@ mod tests {
             let count = dice.roll(9);
             let items: Vec<Item> = (0..count)
                 .map(|index| {
-                    let text: String = (0..dice.roll(400)).map(|_| pieces[dice.roll(pieces.len() as u64) as usize]).collect();
+                    let text: String = (0..dice.roll(400)).map(|_| pieces[dice.roll(pieces.len())]).collect();
                     let text = file(&text);
                     let start = 1 + dice.roll(20) as u32;
                     let lines = start..=start + dice.roll(90) as u32;
@@ -292,7 +283,7 @@ mod tests {
                     item
                 })
                 .collect();
-            let max_bytes = 512 + dice.roll(9_000) as usize;
+            let max_bytes = 512 + dice.roll(9_000);
             let sources: Vec<_> = items.iter().map(|item| item.source.clone()).collect();
             let Ok(answer) = fit(response(items), max_bytes) else {
                 assert!(max_bytes < 1_200, "an empty answer fits into {max_bytes}");

@@ -7,3 +7,6 @@ pub mod budget;
 pub mod json;
 pub mod snippet;
 pub mod text;
+
+#[cfg(test)]
+mod tests;

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::OnStale;
 use crate::engine::{Admission, Baseline};
-use crate::model::{PathPrefix, SymbolKind};
-use crate::query::request::{DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, Relation};
+use crate::model::{PathPrefix, RepoPath, SymbolKind};
+use crate::query::request::{DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, Paths, Relation};
 use crate::query::{self, Operation, Request};
 use crate::render::text::grouped;
 use crate::render::{budget, json};
@@ -55,7 +55,7 @@ pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut 
 #[serde(tag = "part", rename_all = "snake_case")]
 enum Part {
     Floor { cpu: f64, wall: f64, files: u64, bytes: u64 },
-    Work { callers: Vec<f64>, explore: Vec<f64> },
+    Work { callers: Vec<f64>, explore: Vec<f64>, impact: Vec<f64>, tests: Vec<f64> },
 }
 
 fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, world: &mut World<'_>) -> Result<String, Failure> {
@@ -82,24 +82,23 @@ fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, worl
                 limit: Duration::from_secs(600),
             };
             let answer = engine.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
-            let (callers, explore) = answer.value?;
-            Part::Work { callers, explore }
+            answer.value?
         }
         _ => return Err(Failure::usage("the parts are pass, parse and work")),
     };
     Ok(serde_json::to_string(&part).expect("plain values have JSON"))
 }
 
-/// Times many questions on one generation, checks excluded: callers of definitions spread over the repository, and explorations of
-/// words that stand in it. Returns the seconds of each.
-fn work(snapshot: &crate::engine::Snapshot, query: &str) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+/// Times many questions on one generation, checks excluded: callers and impact of definitions spread over the repository, the tests of
+/// their files, and explorations of words that stand in it. Returns the seconds of each.
+fn work(snapshot: &crate::engine::Snapshot, query: &str) -> Result<Part, Failure> {
     let mut callables = Vec::new();
     let store_failed = |error| Failure::of_query(&query::QueryError::Store(error));
     snapshot
         .generation()
         .each_node(&mut |node| {
             if matches!(node.kind, SymbolKind::Function | SymbolKind::Method | SymbolKind::Class) {
-                callables.push((node.symbol.hex(), node.name.clone(), node.docstring.clone()));
+                callables.push((node.symbol.hex(), node.name.clone(), node.docstring.clone(), node.path.clone()));
             }
             Ok(())
         })
@@ -115,23 +114,23 @@ fn work(snapshot: &crate::engine::Snapshot, query: &str) -> Result<(Vec<f64>, Ve
         std::hint::black_box(json::encode(&response));
         Ok::<f64, Failure>(start.elapsed().as_secs_f64())
     };
-    let mut callers = Vec::new();
-    for (id, _, _) in &chosen {
-        callers.push(time(Operation::Callers(Relation {
-            symbol_id: id.clone(),
-            depth: DEFAULT_DEPTH,
-            prefix: prefix(),
-            limit,
-        }))?);
+    let (mut callers, mut impact, mut tests) = (Vec::new(), Vec::new(), Vec::new());
+    for (id, _, _, path) in &chosen {
+        let of = || Relation { symbol_id: id.clone(), depth: DEFAULT_DEPTH, prefix: prefix(), limit };
+        callers.push(time(Operation::Callers(of()))?);
+        impact.push(time(Operation::Impact(of()))?);
+        if let Ok(path) = RepoPath::parse(path) {
+            tests.push(time(Operation::AffectedTests(Paths { paths: vec![path], prefix: prefix(), limit }))?);
+        }
     }
     let mut explore = vec![time(Operation::Explore { query: query.to_owned(), prefix: prefix(), limit })?];
-    for (_, name, docstring) in &chosen {
+    for (_, name, docstring, _) in &chosen {
         // A question as people ask it: a name, and words of what it is for.
         let words: Vec<&str> = docstring.as_deref().unwrap_or_default().split_whitespace().take(5).collect();
         let query = format!("{name} {}", words.join(" "));
         explore.push(time(Operation::Explore { query, prefix: prefix(), limit })?);
     }
-    Ok((callers, explore))
+    Ok(Part::Work { callers, explore, impact, tests })
 }
 
 /// One benchmark of one tree.
@@ -298,16 +297,17 @@ fn totals(parse: &[Part], pass: &[Part]) -> [(u64, u64); 2] {
     })
 }
 
-/// Returns the 95th percentiles of callers and explore, in seconds, over all runs.
-fn percentiles(parts: &[Part]) -> [f64; 2] {
-    let mut both = [Vec::new(), Vec::new()];
+/// Returns the 95th percentiles of callers, explore, impact and tests, in seconds, over all runs.
+fn percentiles(parts: &[Part]) -> [f64; 4] {
+    let mut all = [const { Vec::new() }; 4];
     for part in parts {
-        if let Part::Work { callers, explore } = part {
-            both[0].extend_from_slice(callers);
-            both[1].extend_from_slice(explore);
+        if let Part::Work { callers, explore, impact, tests } = part {
+            for (all, times) in all.iter_mut().zip([callers, explore, impact, tests]) {
+                all.extend_from_slice(times);
+            }
         }
     }
-    both.map(|mut times| {
+    all.map(|mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
         times.get(times.len() * 95 / 100).copied().unwrap_or(0.0)
     })
@@ -359,7 +359,7 @@ struct Rows {
     edited: Median,
     /// Files and bytes of the parse and of the pass.
     floor: [(u64, u64); 2],
-    work: [f64; 2],
+    work: [f64; 4],
 }
 
 impl Rows {
@@ -408,7 +408,8 @@ impl Rows {
             megabytes(self.cache_bytes),
             self.cache_bytes as f64 / passed_bytes as f64
         ));
-        for (name, seconds_of, reach) in [("callers", self.work[0], "≤ 5 ms"), ("explore", self.work[1], "≤ 25 ms")] {
+        let names = [("callers", "≤ 5 ms"), ("explore", "≤ 25 ms"), ("impact", ""), ("affected_tests", "")];
+        for ((name, reach), seconds_of) in names.into_iter().zip(self.work) {
             text.push_str(&format!(
                 "| own work of `{name}`, p95 of {QUESTIONS} questions | | {} | | | | {reach} |\n",
                 seconds(seconds_of)

@@ -42,6 +42,10 @@ pub fn run(
     if stdin {
         typed.extend(read_paths(world)?);
     }
+    if typed.is_empty() {
+        // A change of nothing has no tests; in JSON there is no answer of the contract that says so.
+        return if global.json { Err(Failure::usage("no path was given").into()) } else { Ok(Exit::NothingFound) };
+    }
     let prefix = prefix_of(question.path.as_deref().unwrap_or_default())?;
     let mut bounds = bounds(question, prefix)?;
     if question.limit.is_none() && !global.json {

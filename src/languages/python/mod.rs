@@ -45,7 +45,7 @@ impl LanguageSupport for Python {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "python-extractor-3 tree-sitter-python-0.25.0"
+        "python-extractor-4 tree-sitter-python-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {

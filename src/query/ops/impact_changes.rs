@@ -76,8 +76,8 @@ fn candidates<'r>(after: &'r Reach, gone: &'r Reach, old: &'r Reach) -> Vec<Cand
     found
 }
 
-fn strength(candidate: &Candidate<'_>) -> (bool, Strength) {
-    (candidate.repeated, candidate.reached.strength)
+fn strength(candidate: &Candidate<'_>) -> (bool, Strength, bool) {
+    (candidate.repeated, candidate.reached.strength, candidate.reached.is_container())
 }
 
 /// The order of relations; of the same definition in both generations, the older first.
@@ -88,7 +88,7 @@ fn order<'r>(candidate: &Candidate<'r>) -> (bool, Resolution, usize, &'r str, u3
 
 /// Makes the items that the limit and the budget leave room for.
 fn choose(context: &mut Context<'_>, candidates: &[Candidate<'_>], limit: usize) -> std::result::Result<(), StoreError> {
-    context.response.total = candidates.len() as u64;
+    context.response.total = candidates.iter().filter(|candidate| !candidate.reached.is_container()).count() as u64;
     if candidates.len() > limit {
         context.response.cut(ITEM_LIMIT);
     }

@@ -116,7 +116,7 @@ impl<'g> Context<'g> {
         let mut order = reach.by_strength();
         order.retain(|index| wanted(&reach.reached[*index]));
         self.note_limits(reach);
-        self.response.total += order.len() as u64;
+        self.response.total += order.iter().filter(|index| !reach.reached[**index].is_container()).count() as u64;
         if order.len() > limit {
             order.truncate(limit);
             self.response.cut(ITEM_LIMIT);

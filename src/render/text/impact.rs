@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name};
+use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name, grouped};
 use crate::model::{EdgeKind, Resolution, SymbolKind};
 use crate::query::response::{DEPTH_LIMIT, Item, NODE_LIMIT, Response, TRAVERSAL_LIMIT};
 
@@ -54,7 +54,7 @@ impl Page {
 
     /// Returns the items of a group. A container that was only climbed to stands around an item shown anyway.
     pub(super) fn group<'r>(&self, response: &'r Response, belongs: impl Fn(&Item) -> bool) -> Vec<&'r Item> {
-        response.items.iter().filter(|item| belongs(item) && !is_climb(item)).collect()
+        response.items.iter().filter(|item| belongs(item) && !item.is_container()).collect()
     }
 
     /// `path:line user verb used → … → asked  resolution`.
@@ -110,10 +110,6 @@ pub(super) fn is_sure(item: &Item) -> bool {
     item.resolution == Some(Resolution::ResolvedStatic)
 }
 
-fn is_climb(item: &Item) -> bool {
-    item.witness_path.as_ref().and_then(|path| path.last()).is_some_and(|edge| edge.kind == EdgeKind::Contains)
-}
-
 /// Returns what is to be said beside the paths of tests, a line each.
 pub fn test_remarks(response: &Response) -> Vec<String> {
     let has = |word: &str| response.limitations.iter().any(|limitation| limitation == word);
@@ -121,9 +117,13 @@ pub fn test_remarks(response: &Response) -> Vec<String> {
     if response.items.is_empty() {
         remarks.push("no test found that uses them".to_owned());
     }
-    let shown = response.items.len() as u64;
+    let shown = response.items.iter().filter(|item| !item.is_container()).count() as u64;
     if response.total > shown && shown > 0 {
-        remarks.push(format!("{} of {} tests and definitions of tests; --limit shows more", shown, response.total));
+        remarks.push(format!("{} of {} in test files; --limit shows more", grouped(shown), grouped(response.total)));
+    }
+    let boundary = response.coverage.path_boundary_edges;
+    if boundary > 0 {
+        remarks.push(format!("{} outside the path", counted(boundary, "relation")));
     }
     if has(DEPTH_LIMIT) || has(NODE_LIMIT) || has(TRAVERSAL_LIMIT) {
         remarks.push("the change reaches further than one answer follows: other tests may use it, too".to_owned());
@@ -197,6 +197,7 @@ mod tests {
         ];
         items[0].site_lines = vec![3, 5];
         let mut answer = response("impact", Some(subject.clone()), items);
+        answer.total = 5;
         answer.status = Status::Partial;
         answer.limitations = vec![DEPTH_LIMIT.to_owned()];
         answer.coverage.unresolved_mentions = Some(2);

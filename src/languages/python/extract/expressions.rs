@@ -65,7 +65,7 @@ impl Walk<'_> {
                         match self.kind(cursor) {
                             Kind::Comment => {}
                             Kind::Other => union |= cursor.node().kind() == "|",
-                            _ => right = self.expression(cursor, link.want && union, EdgeKind::References),
+                            _ => right = self.nested(cursor, link.want && union),
                         }
                     }
                     value = if !link.want || !union { NONE } else { self.either(value, right) };
@@ -165,14 +165,14 @@ impl Walk<'_> {
                     if matches!(kind, Kind::List | Kind::Tuple) && want {
                         each_child!(cursor, {
                             if !matches!(self.kind(cursor), Kind::Other | Kind::Comment) {
-                                let argument = self.expression(cursor, kind == Kind::Tuple, EdgeKind::References);
+                                let argument = self.nested(cursor, kind == Kind::Tuple);
                                 if kind == Kind::Tuple {
                                     arguments.push(argument);
                                 }
                             }
                         });
                     } else {
-                        arguments.push(self.expression(cursor, want, EdgeKind::References));
+                        arguments.push(self.nested(cursor, want));
                     }
                 }
             }
@@ -184,6 +184,17 @@ impl Walk<'_> {
         }
         let argument = self.argument_chain(&arguments);
         self.push_expression(RawExpression::Subscript(object, argument))
+    }
+
+    /// Walks an expression that nests to the right (`a[b[c]]`, `a ** b ** c`), unless it does so too deeply.
+    fn nested(&mut self, cursor: &mut TreeCursor<'_>, want: bool) -> u32 {
+        if self.depth >= MAX_DEPTH {
+            return NONE;
+        }
+        self.depth += 1;
+        let value = self.expression(cursor, want, EdgeKind::References);
+        self.depth -= 1;
+        value
     }
 
     /// Walks an expression that does not nest to the left.
