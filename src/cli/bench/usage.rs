@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// What one run used.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// User and system time.
+    /// User and system time, those of processes that it waited for too.
     pub cpu: Duration,
     pub wall: Duration,
     /// Largest resident set.
