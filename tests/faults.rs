@@ -21,7 +21,7 @@ type Files = Vec<(&'static str, String)>;
 /// What a question is answered with in a state of the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
-    Export(String),
+    Whole(String),
     /// A refusal with this code.
     Refusal(String),
 }
@@ -138,23 +138,34 @@ impl Place {
         self.run(&[command, "--quiet"], 0);
     }
 
-    /// Asks without a sync.
+    /// Asks without a sync for the whole graph and for sources.
     fn ask(&self) -> Answer {
-        let run = self.run_in(&self.cache(), &["export", "--json", "--on-stale", "refuse"]);
-        match run.status {
-            Some(0) => Answer::Export(run.out),
-            Some(3..=5) => Answer::Refusal(run.code()),
-            _ => panic!("{run:?}"),
+        self.ask_in(&self.cache())
+    }
+
+    fn ask_in(&self, cache: &Path) -> Answer {
+        let mut answers = String::new();
+        for question in [&["export"][..], &["read", "lib.py"], &["read", "same.py"]] {
+            let run = self.run_in(cache, &[question, &["--json", "--on-stale", "refuse"]].concat());
+            match run.status {
+                Some(0) if question == ["export"] => answers.push_str(&run.out),
+                // The envelope says when that was.
+                Some(0) => answers.push_str(&run.json()["items"].to_string()),
+                Some(3..=5) => return Answer::Refusal(run.code()),
+                _ => panic!("{run:?}"),
+            }
         }
+        Answer::Whole(answers)
     }
 
     /// Returns what a build from nothing, in another cache, answers.
     fn clean_answer(&self) -> Answer {
         let cache = self.sandbox.path().join("clean");
         self.run_in(&cache, &["index", "--quiet"]).ended(0);
-        let answer = self.run_in(&cache, &["export", "--json"]).ended(0).out;
+        let answer = self.ask_in(&cache);
         fs::remove_dir_all(cache).expect("it is ours");
-        Answer::Export(answer)
+        assert!(matches!(answer, Answer::Whole(_)), "{answer:?}");
+        answer
     }
 
     /// Returns the paths of the cache with their random parts replaced, each with how often it stands there.
@@ -291,6 +302,12 @@ impl Peace {
         // A disk that stays full has no room for the record, and without the lock nobody may write one.
         let before_the_lock = ["binding-", "lock-", "leftover-"].iter().any(|part| point.starts_with(part));
         self.judge(story, &case, failed, failed && action.1 == Action::Broken && !before_the_lock);
+        if matches!(action.1, Action::Torn | Action::LoseContent | Action::LoseNames) {
+            // Facts may be torn, which is a miss to those who look them up.
+            let verified = self.place.run(&["sync", "--verify", "--json"], 0).json()["verified"].clone();
+            let whole = ["damaged_pointer", "damaged_current"].iter().all(|part| verified[part] == false);
+            assert!(whole && verified["dropped_baselines"] == 0, "{case}: {verified}");
+        }
     }
 
     /// Checks what is left after the command: the old answer or the new one, a record of a failure where there must be one, and that it
