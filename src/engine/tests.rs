@@ -379,3 +379,78 @@ fn clear_removes_the_index() {
     assert_eq!(count(&mut engine, "greet", OnStale::Sync), Err("code_index_missing"));
     assert_eq!(engine.sync().expect("built anew").status, BuildStatus::Published);
 }
+
+/// Asks for the fingerprint of the baseline, as `changes` and `impact_changes` do.
+fn baseline(engine: &mut Engine, baseline: Baseline, on_stale: OnStale) -> Result<String, &'static str> {
+    let operation = |snapshot: &super::Snapshot| snapshot.baseline().map(|baseline| baseline.identity().fingerprint.hex());
+    let answer = engine.ask(Admission { baseline, ..admission(on_stale) }, operation).map_err(|error| error.code())?;
+    Ok(answer.value.expect("one was asked for"))
+}
+
+#[test]
+fn a_named_baseline_outlives_the_sync_of_its_question() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("code_index_missing"));
+    engine.index().expect("indexed");
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
+    let mut built = Vec::new();
+    for name in ["one", "two", "three"] {
+        fixture.write("more.py", &format!("def {name}(): pass\n"));
+        built.push(engine.sync().expect("synced").fingerprint);
+    }
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Ok(built[1].hex()));
+    assert_eq!(baseline(&mut engine, Baseline::Kept(built[0]), OnStale::Refuse), Err("baseline_unavailable"));
+    fixture.write("more.py", "def four(): pass\n");
+    assert_eq!(baseline(&mut engine, Baseline::Kept(built[1]), OnStale::Refuse), Err("code_changed"));
+    // The sync lets go of what was the previous one, and the question keeps it.
+    assert_eq!(baseline(&mut engine, Baseline::Kept(built[1]), OnStale::Sync), Ok(built[1].hex()));
+    assert_eq!(baseline(&mut engine, Baseline::Kept(built[1]), OnStale::Refuse), Err("baseline_unavailable"));
+    fixture.write("more.py", "def five(): pass\n");
+    let before = engine.kept()[0].fingerprint;
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Sync), Ok(before.hex()));
+}
+
+#[test]
+fn a_baseline_follows_what_another_process_publishes() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    fixture.write("more.py", "def one(): pass\n");
+    let first = engine.sync().expect("synced").fingerprint;
+    // This engine holds its generation open while another one publishes.
+    assert_eq!(count(&mut engine, "one", OnStale::Refuse), Ok(1));
+    fixture.write("more.py", "def two(): pass\n");
+    fixture.engine().sync().expect("synced");
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Ok(first.hex()));
+    fixture.engine().clear().expect("cleared");
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("code_index_missing"));
+}
+
+#[test]
+fn a_damaged_baseline_is_refused_and_then_forgotten() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    fixture.write("more.py", "def one(): pass\n");
+    engine.sync().expect("synced");
+    let cache = fixture.folder.path().join("cache");
+    let databases: Vec<PathBuf> = std::fs::read_dir(&cache)
+        .expect("there is one")
+        .flatten()
+        .flat_map(|binding| std::fs::read_dir(binding.path().join("generations")).into_iter().flatten().flatten())
+        .map(|generation| generation.path().join("graph.sqlite"))
+        .collect();
+    let current = fixture.engine().ask(admission(OnStale::Refuse), |snapshot| snapshot.generation().id().hex()).expect("fresh");
+    let older = databases.iter().find(|path| !path.to_string_lossy().contains(&current.value)).expect("the previous one");
+    let mut bytes = std::fs::read(older).expect("readable");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(older, bytes).expect("writable");
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("index_integrity_failed"));
+    // What serves is whole, and goes on serving.
+    assert_eq!(count(&mut engine, "one", OnStale::Refuse), Ok(1));
+    engine.sync().expect("synced");
+    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
+    assert_eq!(dump(&mut engine), fixture.clean());
+}
