@@ -393,7 +393,7 @@ impl Page {
         if let Some(near) = &response.coverage.near {
             self.near(near);
         }
-        let shown = response.items.iter().filter(|item| !item.is_container()).count() as u64;
+        let shown = response.items.iter().filter(|item| !item.repeated && !item.is_container()).count() as u64;
         if response.total > shown {
             let more = match response.operation {
                 "explore" => "a narrower question or --path",

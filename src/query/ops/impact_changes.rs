@@ -88,7 +88,8 @@ fn order<'r>(candidate: &Candidate<'r>) -> (bool, Resolution, usize, &'r str, u3
 
 /// Makes the items that the limit and the budget leave room for.
 fn choose(context: &mut Context<'_>, candidates: &[Candidate<'_>], limit: usize) -> std::result::Result<(), StoreError> {
-    context.response.total = candidates.iter().filter(|candidate| !candidate.reached.is_container()).count() as u64;
+    context.response.total =
+        candidates.iter().filter(|candidate| !candidate.repeated && !candidate.reached.is_container()).count() as u64;
     if candidates.len() > limit {
         context.response.cut(ITEM_LIMIT);
     }
