@@ -9,6 +9,7 @@ use crate::config::{Config, Environment, OnStale, Selection};
 use crate::model::PathPrefix;
 use crate::parse::InProcessParser;
 use crate::store::Generation;
+use crate::workspace::moments::{Moment, during};
 
 use super::{Admission, Baseline, BuildStatus, Engine, EngineError, Freshness, LastBuild, StatusWord};
 
@@ -453,4 +454,57 @@ fn a_damaged_baseline_is_refused_and_then_forgotten() {
     engine.sync().expect("synced");
     assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
     assert_eq!(dump(&mut engine), fixture.clean());
+}
+
+/// Lets `change` happen at the given moment of every scan while `run` does its work.
+fn while_changing<R>(moment: Moment, mut change: impl FnMut(usize) + 'static, run: impl FnOnce() -> R) -> R {
+    let mut scans = 0;
+    let hook = move |now: Moment, path: &str| {
+        if now == moment && (path.is_empty() || path == "util.py") {
+            scans += 1;
+            change(scans);
+        }
+    };
+    during(hook, run)
+}
+
+#[test]
+fn a_worktree_that_keeps_changing_is_busy_and_the_index_serves() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.index().expect("indexed");
+    let file = fixture.root().join("util.py");
+    let grow = move |times: usize| std::fs::write(&file, format!("{UTIL}# {times}\n")).expect("written");
+    // Changed under each read of it, and changed between any two scans of a build.
+    for moment in [Moment::Opened, Moment::Listed] {
+        let sync = while_changing(moment, grow.clone(), || engine.sync().map(|outcome| outcome.status));
+        assert_eq!(sync.map_err(|error| error.code()), Err("workspace_busy"), "{moment:?}");
+        let index = while_changing(moment, grow.clone(), || fixture.engine().index().map(|outcome| outcome.status));
+        assert_eq!(index.map_err(|error| error.code()), Err("workspace_busy"), "{moment:?}");
+        fixture.write("util.py", UTIL);
+        assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(1), "what was published serves");
+    }
+    let asked = while_changing(Moment::Opened, grow, || count(&mut engine, "greet", OnStale::Refuse));
+    assert_eq!(asked, Err("workspace_busy"));
+}
+
+#[test]
+fn a_worktree_that_changes_once_during_a_build_is_built_as_it_came_to_be() {
+    for moment in [Moment::GitRead, Moment::Listed, Moment::Opened, Moment::Read] {
+        for scan in 1..=2 {
+            let fixture = Fixture::small();
+            let mut engine = fixture.engine();
+            engine.index().expect("indexed");
+            fixture.write("main.py", &format!("{MAIN}\n\ngreet('y')\n"));
+            let file = fixture.root().join("util.py");
+            let change = move |times: usize| {
+                if times == scan {
+                    std::fs::write(&file, "def welcome(name):\n    return name\n").expect("written");
+                }
+            };
+            while_changing(moment, change, || engine.sync()).expect("synced");
+            assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Ok(1), "{moment:?} of scan {scan}");
+            assert_eq!(dump(&mut engine), fixture.clean(), "{moment:?} of scan {scan}");
+        }
+    }
 }

@@ -143,8 +143,17 @@ struct Task {
     path: String,
     /// The entries of the index below it.
     tracked: Range<usize>,
-    rules: Rules,
+    rules: InForce,
     standing: Standing,
+}
+
+/// The rules in force in a directory.
+#[derive(Clone)]
+struct InForce {
+    /// As Git has them.
+    all: Rules,
+    /// Without those that stand inside a cache or build folder, which may ignore more there but have no say in what is kept of it.
+    keeping: Rules,
 }
 
 /// What counts below a directory.
@@ -214,6 +223,7 @@ struct Walk<'a> {
 
 fn walk(root: &Root, git: &Snapshot, policy: &Policy, deadline: Deadline, threads: usize) -> Result<Inventory, WorkspaceError> {
     let rules = Rules::new(git.excludes.clone(), git.ignore_case);
+    let rules = InForce { all: rules.clone(), keeping: rules };
     let first = Task { path: String::new(), tracked: 0..git.tracked.len(), rules, standing: Standing::Open };
     let walk = Walk {
         root,
@@ -280,8 +290,14 @@ impl Walk<'_> {
             Err(Errno::NOENT) => return Ok(()),
             Err(errno) => return Err(WorkspaceError::Read { path: task.path.clone(), source: errno.into() }),
         }
-        // What stands in a cache folder has no say in what is kept of it.
-        let rules = if task.standing == Standing::Open { self.rules_in(task, &handle, names)? } else { task.rules.clone() };
+        let rules = match task.standing {
+            Standing::Open => {
+                let all = self.rules_in(task, &handle, names)?;
+                InForce { keeping: all.clone(), all }
+            }
+            Standing::Cache => InForce { all: self.rules_in(task, &handle, names)?, keeping: task.rules.keeping.clone() },
+            Standing::Ignored => task.rules.clone(),
+        };
         path.clear();
         path.extend_from_slice(task.path.as_bytes());
         if !path.is_empty() {
@@ -308,13 +324,13 @@ impl Walk<'_> {
             let text = rustix::fs::openat(handle, ".gitignore", flags, Mode::empty())
                 .and_then(|file| directory::read_small(&file, IGNORE_FILE_LIMIT));
             return match text {
-                Ok(text) => Ok(task.rules.within(&task.path, Patterns::parse(&text.unwrap_or_default()))),
-                Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS | Errno::PERM) => Ok(task.rules.clone()),
+                Ok(text) => Ok(task.rules.all.within(&task.path, Patterns::parse(&text.unwrap_or_default()))),
+                Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS | Errno::PERM) => Ok(task.rules.all.clone()),
                 Err(errno) => Err(WorkspaceError::Read { path: format!("{}/.gitignore", task.path), source: errno.into() }),
             };
         }
         let sparse = self.git.sparse_ignores.iter().find(|(directory, _)| directory == task.path.as_bytes());
-        Ok(sparse.map_or_else(|| task.rules.clone(), |(_, text)| task.rules.within(&task.path, Patterns::parse(text))))
+        Ok(sparse.map_or_else(|| task.rules.all.clone(), |(_, text)| task.rules.all.within(&task.path, Patterns::parse(text))))
     }
 
     fn meet_directory(
@@ -322,13 +338,13 @@ impl Walk<'_> {
         task: &Task,
         path: &[u8],
         name: &[u8],
-        rules: &Rules,
+        rules: &InForce,
         own: &mut Vec<Task>,
         found: &mut Inventory,
     ) -> Result<(), WorkspaceError> {
         let base = path.len() - name.len();
         let tracked = self.git.tracked.range_below(task.tracked.clone(), base, name);
-        let ignored = task.standing == Standing::Ignored || rules.ignores(path, true);
+        let ignored = task.standing == Standing::Ignored || rules.all.ignores(path, true);
         if !tracked.is_empty() {
             let standing = if ignored { Standing::Ignored } else { Standing::Open };
             match representable(path) {
@@ -347,7 +363,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let named_cache = std::str::from_utf8(name).is_ok_and(Policy::is_cache_directory);
-        let cache = (named_cache || task.standing == Standing::Cache) && !rules.keeps(path, true);
+        let cache = (named_cache || task.standing == Standing::Cache) && !rules.keeping.keeps(path, true);
         let Some(valid) = representable(path) else {
             if task.standing == Standing::Open || !cache {
                 found.unrepresentable.push(format!("{}/", escape(path)));
@@ -364,19 +380,19 @@ impl Walk<'_> {
             found.omit(valid.as_str(), Omission::CacheDirectory, MODE_DIRECTORY);
         }
         // Only a rule that keeps something can bring back a part of a cache folder.
-        if !cache || rules.keep_some() {
+        if !cache || rules.keeping.keep_some() {
             let standing = if cache { Standing::Cache } else { Standing::Open };
             own.push(Task { path: valid.as_str().to_owned(), tracked, rules: rules.clone(), standing });
         }
         Ok(())
     }
 
-    fn meet_other(&self, task: &Task, path: &[u8], name: &[u8], kind: Kind, rules: &Rules, found: &mut Inventory) {
+    fn meet_other(&self, task: &Task, path: &[u8], name: &[u8], kind: Kind, rules: &InForce, found: &mut Inventory) {
         let position = self.git.tracked.position_in(task.tracked.clone(), path.len() - name.len(), name);
         let tracked = position.map(|position| self.git.tracked.entry(position).mode);
         let counts = || match task.standing {
-            Standing::Open => !rules.ignores(path, false),
-            Standing::Cache => rules.keeps(path, false),
+            Standing::Open => !rules.all.ignores(path, false),
+            Standing::Cache => rules.keeping.keeps(path, false) && !rules.all.ignores(path, false),
             Standing::Ignored => false,
         };
         if tracked.is_none() && (kind == Kind::Other || !counts()) {

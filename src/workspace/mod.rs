@@ -9,6 +9,8 @@ mod history;
 mod ignored;
 mod inventory;
 mod manifest;
+#[cfg(test)]
+pub(crate) mod moments;
 mod policy;
 mod scan;
 #[cfg(test)]

@@ -18,6 +18,8 @@ use crate::model::{ContentHash, RepoPath};
 use super::directory::{Kind, Parent, Root};
 use super::git::{self, Snapshot};
 use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, Plan};
+#[cfg(test)]
+use super::moments::{self, Moment};
 use super::policy::Policy;
 use super::{Capture, Entry, EntryState, Omission, WorkspaceError, Worktree, content};
 
@@ -81,8 +83,12 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     let _entered = span.enter();
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
+    #[cfg(test)]
+    moments::pass(Moment::GitRead, "");
     let threads = threads();
     let inventory = inventory::list(&root, &git, policy, Deadline(limits.deadline), threads)?;
+    #[cfg(test)]
+    moments::pass(Moment::Listed, "");
     let reading = Reading { root: &root, git: &git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) };
     let entries = for_each(&inventory.candidates, threads, Deadline(limits.deadline), |candidate, hands| {
         reading.examine(candidate, hands)
@@ -302,6 +308,8 @@ impl Reading<'_> {
             let state = EntryState::Omitted { reason: Omission::Oversize, hash: None, size: Some(size) };
             return Ok(Attempt::Whole(Some((mode, state))));
         }
+        #[cfg(test)]
+        moments::pass(Moment::Opened, candidate.path.as_str());
         // One byte more than the size, so that a single read shows the end of the file as well.
         let wanted = size as usize + 1;
         if buffer.len() < wanted {
@@ -319,6 +327,8 @@ impl Reading<'_> {
                 break;
             }
         }
+        #[cfg(test)]
+        moments::pass(Moment::Read, candidate.path.as_str());
         let after = rustix::fs::fstat(file).map_err(fail)?;
         if length as u64 != size || !same_version(&before, &after) {
             return Ok(Attempt::Changed);

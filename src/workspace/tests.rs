@@ -2,6 +2,8 @@
 //!
 //! Invariant: every command here sees an empty home and no configuration of the machine.
 
+mod capture;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -581,6 +583,21 @@ fn rules_may_keep_a_part_of_a_build_folder() {
         fixture.write(".git/info/exclude", rules).write("build/keep.py", "").write("build/a.py", "").write("build/sub/b.py", "");
         check(&fixture.scan(), expected);
     }
+}
+
+#[test]
+fn rules_inside_a_build_folder_ignore_and_do_not_keep() {
+    let fixture = Fixture::repository();
+    fixture.write(".gitignore", "build/*\n!build/keep.py\n!build/sub/\nbuild/sub/*\n!build/sub/b.py\n");
+    fixture.write("build/keep.py", "").write("build/a.py", "").write("build/sub/b.py", "").write("build/sub/c.py", "");
+    let all = [".gitignore (unsupported_content)", "build (cache_directory)", "build/keep.py", "build/sub/b.py"];
+    check(&fixture.scan(), &all);
+    fixture.write("build/.gitignore", "!a.py\nkeep.py\n");
+    check(&fixture.scan(), &[all[0], all[1], all[3]]);
+    fixture.write("build/sub/.gitignore", "b.py\n!c.py\n");
+    let oracle = fixture.oracle();
+    assert!(!oracle.iter().any(|path| path == "build/keep.py" || path == "build/sub/b.py"), "{oracle:?}");
+    assert!(!show(&fixture.scan()).iter().any(|path| path == "build/keep.py" || path == "build/sub/b.py"));
 }
 
 #[test]
