@@ -15,6 +15,7 @@ use salsa::{Cancelled, Durability, Setter};
 use crate::languages::{self, Dialect, LanguageSupport};
 use crate::model::{ContentHash, FileEdges, FileFacts, RepoPath};
 
+use super::blindness::FirstSeen;
 use super::edges::{file_edges, rebindings, rebound};
 use super::facts::file_facts;
 use super::inputs::{Content, Db, Inventory, LanguageIndex, Settings, SourceFile};
@@ -97,6 +98,7 @@ struct Shared {
     listening: AtomicBool,
     log: Mutex<Vec<String>>,
     resolutions: AtomicU64,
+    first_seen: FirstSeen,
 }
 
 /// The facts in memory, by content.
@@ -171,6 +173,10 @@ impl Db for Handle {
         }
     }
 
+    fn first_seen(&self) -> &FirstSeen {
+        &self.shared.first_seen
+    }
+
     fn count_resolution(&self) {
         self.shared.resolutions.fetch_add(1, Ordering::Relaxed);
     }
@@ -210,6 +216,7 @@ impl Database {
                 listening: AtomicBool::new(false),
                 log: Mutex::default(),
                 resolutions: AtomicU64::new(0),
+                first_seen: FirstSeen::default(),
             }),
         };
         let tree = Arc::new(Tree::new(std::iter::empty()));

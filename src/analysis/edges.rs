@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::model::{FileEdges, RepoPath, Target};
 
+use super::blindness::{Blindness, see};
 use super::facts::{file_facts, file_surface};
 use super::inputs::{Db, Inventory, SourceFile};
 use super::lookup::{DatabaseLookup, Stage};
@@ -46,7 +47,8 @@ pub(super) fn rebound(db: &dyn Db, inventory: Inventory) -> Arc<Rebound> {
 #[salsa::tracked(returns(clone))]
 pub(super) fn rebound_in(db: &dyn Db, file: SourceFile) -> Arc<BTreeSet<Arc<str>>> {
     db.note("rebound_in", file.path(db));
-    rebound(db, db.inventory()).get(file.path(db)).cloned().unwrap_or_default()
+    let names = rebound(db, db.inventory()).get(file.path(db)).cloned().unwrap_or_default();
+    see(db, Blindness::Rebindings, file.path(db), names)
 }
 
 /// Resolves the references of one file. Not run again when the body of another file is edited, nor when a name changes there that it

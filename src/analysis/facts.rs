@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::model::{FileFacts, ParseStatus, Surface};
 
+use super::blindness::{Blindness, see};
 use super::inputs::{Content, Db, SourceFile};
 
 /// Returns the file's facts, a look-up by hash. Not run again when another file changes.
@@ -22,16 +23,18 @@ pub(super) fn file_facts(db: &dyn Db, file: SourceFile) -> Option<Arc<FileFacts>
 #[salsa::tracked(returns(clone))]
 pub(super) fn file_surface(db: &dyn Db, file: SourceFile) -> Option<Arc<Surface>> {
     db.note("file_surface", file.path(db));
-    file_facts(db, file).map(|facts| Arc::clone(&facts.surface))
+    let surface = file_facts(db, file).map(|facts| Arc::clone(&facts.surface));
+    see(db, Blindness::Surfaces, file.path(db), surface)
 }
 
 /// Returns how well the file was read; `None` when the manifest does not include it. Equal while an edit leaves the file as readable.
 #[salsa::tracked(returns(copy))]
 pub(super) fn file_parse_status(db: &dyn Db, file: SourceFile) -> Option<ParseStatus> {
     db.note("file_parse_status", file.path(db));
-    match file.content(db) {
+    let status = match file.content(db) {
         Content::Absent => None,
         Content::Failed => Some(ParseStatus::Failed),
         Content::Facts(_) => file_facts(db, file).map(|facts| facts.parse),
-    }
+    };
+    see(db, Blindness::ParseStatuses, file.path(db), status)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::languages::{Dialect, LanguageSupport};
 use crate::model::{ContentHash, FileFacts, RepoPath};
 
+use super::blindness::FirstSeen;
 use super::tree::Tree;
 
 /// Position of a language in the table the database was made with.
@@ -66,6 +67,9 @@ pub(super) trait Db: salsa::Database {
     fn stored_facts(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>>;
     /// Notes that a query runs, for tests and `ran` steps of scenarios; free when nobody listens.
     fn note(&self, query: &'static str, subject: &dyn std::fmt::Display);
+    /// Returns what a blinded database saw first.
+    #[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only tests blind a database"))]
+    fn first_seen(&self) -> &FirstSeen;
     /// Counts a run of `file_edges`.
     fn count_resolution(&self);
 }

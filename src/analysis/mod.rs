@@ -14,6 +14,7 @@
 //! Cycles of modules never reach salsa: the export graph is cut into strongly connected components first, and one query solves one
 //! component whole.
 
+mod blindness;
 mod components;
 mod database;
 mod edges;
@@ -26,4 +27,6 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "faults")]
+pub use blindness::{Blindness, blind};
 pub use database::{AnalysisError, Applied, Database, FactsStore, FileInput, Outcome, Resolved, Stale, Update};

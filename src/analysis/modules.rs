@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::languages::{ExportTable, ModuleKey, ModuleResolution};
 
+use super::blindness::{Blindness, see};
 use super::components::components;
 use super::inputs::{Db, Inventory, LanguageIndex, SourceFile};
 use super::lookup::{DatabaseLookup, Stage};
@@ -64,7 +65,8 @@ pub(super) fn module<'db>(db: &'db dyn Db, specifier: Specifier<'db>) -> Arc<Mod
     db.note("module", specifier.text(db));
     let language = specifier.language(db);
     let lookup = DatabaseLookup::new(db, language, Stage::Module);
-    Arc::new(db.language(language).module(specifier.context(db), specifier.text(db), &lookup))
+    let resolution = Arc::new(db.language(language).module(specifier.context(db), specifier.text(db), &lookup));
+    see(db, Blindness::Modules, &format_args!("{} {}", specifier.context(db), specifier.text(db)), resolution)
 }
 
 /// Returns the module of a file. Not run again when contents change.
@@ -160,7 +162,9 @@ pub(super) fn solve_exports<'db>(db: &'db dyn Db, component: Component<'db>) -> 
     db.note("solve_exports", &members.iter().map(|key| key.0.as_ref()).collect::<Vec<_>>().join(" "));
     let language = component.language(db);
     let lookup = DatabaseLookup::new(db, language, Stage::Exports(members));
-    db.language(language).solve_exports(members, &lookup).into_iter().map(Arc::new).collect()
+    let tables: Arc<[Arc<ExportTable>]> =
+        db.language(language).solve_exports(members, &lookup).into_iter().map(Arc::new).collect();
+    see(db, Blindness::Exports, &format_args!("{members:?}"), tables)
 }
 
 /// Returns the export table of one module. Equal when its component is solved again and this table came out the same.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::model::RepoPath;
 
+use super::blindness::{Blindness, see};
 use super::inputs::Db;
 
 /// The included paths by directory.
@@ -60,7 +61,7 @@ pub(super) struct AskedPath<'db> {
 #[salsa::tracked(returns(copy))]
 pub(super) fn is_file<'db>(db: &'db dyn Db, path: AskedPath<'db>) -> bool {
     db.note("is_file", path.text(db));
-    db.inventory().tree(db).is_file(path.text(db))
+    see(db, Blindness::Paths, path.text(db), db.inventory().tree(db).is_file(path.text(db)))
 }
 
 /// As [`is_file`]; a directory that stays is equal whatever comes or goes in it.

@@ -1,0 +1,93 @@
+//! Lets a test blind the database to one kind of change, so that it can show that it would notice. Without the feature `faults` nothing
+//! here does anything.
+//!
+//! Must not know what the values are. Invariant: unless [`blind`] chose a kind, every value passes as it is.
+
+#[cfg(not(feature = "faults"))]
+use std::fmt::Display;
+
+use super::inputs::Db;
+
+/// A kind of value that a blinded database keeps as it first saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blindness {
+    /// Surfaces of files compare equal always.
+    Surfaces,
+    /// Whether a file was read well.
+    ParseStatuses,
+    /// Which paths exist.
+    Paths,
+    /// What a module's name means.
+    Modules,
+    /// Export tables are not solved again.
+    Exports,
+    /// What is rebound from outside.
+    Rebindings,
+}
+
+#[cfg(feature = "faults")]
+impl Blindness {
+    /// All of them, with their names.
+    pub const ALL: &[(&str, Self)] = &[
+        ("surfaces", Self::Surfaces),
+        ("parse-statuses", Self::ParseStatuses),
+        ("paths", Self::Paths),
+        ("modules", Self::Modules),
+        ("exports", Self::Exports),
+        ("rebindings", Self::Rebindings),
+    ];
+}
+
+/// What one database saw first; empty in a normal build.
+#[derive(Default)]
+pub(super) struct FirstSeen {
+    #[cfg(feature = "faults")]
+    values: seam::Values,
+}
+
+/// Returns `fresh`, or in a blinded database what was seen first of the same subject.
+#[cfg(not(feature = "faults"))]
+pub(super) fn see<T>(_db: &dyn Db, _kind: Blindness, _subject: &dyn Display, fresh: T) -> T {
+    fresh
+}
+
+#[cfg(feature = "faults")]
+pub use seam::blind;
+#[cfg(feature = "faults")]
+pub(super) use seam::see;
+
+#[cfg(feature = "faults")]
+mod seam {
+    use std::any::Any;
+    use std::fmt::Display;
+    use std::sync::OnceLock;
+
+    use dashmap::DashMap;
+
+    use super::{Blindness, Db};
+
+    pub(super) type Values = DashMap<String, Box<dyn Any + Send + Sync>>;
+
+    static CHOSEN: OnceLock<Blindness> = OnceLock::new();
+
+    /// Blinds every database of this process, for as long as it lives.
+    ///
+    /// # Panics
+    /// When another kind was chosen before.
+    pub fn blind(kind: Blindness) {
+        assert_eq!(*CHOSEN.get_or_init(|| kind), kind, "a process is blinded once");
+    }
+
+    pub(in crate::analysis) fn see<T: Clone + Send + Sync + 'static>(
+        db: &dyn Db,
+        kind: Blindness,
+        subject: &dyn Display,
+        fresh: T,
+    ) -> T {
+        if CHOSEN.get() != Some(&kind) {
+            return fresh;
+        }
+        let first = db.first_seen().values.entry(subject.to_string()).or_insert_with(|| Box::new(fresh.clone()));
+        first.downcast_ref::<T>().cloned().unwrap_or(fresh)
+    }
+}

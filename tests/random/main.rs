@@ -1,0 +1,164 @@
+//! Random stories of edits: after each edit, what the incremental index says equals what a clean build says.
+//!
+//! A database that is blinded to one kind of change must be found out by the same stories.
+//!
+//! `--sequences N` plays as many (200 unless said), `--edits N` makes them longer (8 unless said), `--from SEED` begins elsewhere and
+//! `--seed S` plays one alone. A failure is shortened and told with the seed that makes it.
+//!
+//! Invariant: a run with the same words plays the same stories.
+
+mod dice;
+mod play;
+mod python;
+#[path = "../sandbox.rs"]
+mod sandbox;
+mod sequence;
+mod shrink;
+
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use sextant::analysis::{Blindness, blind};
+
+use play::{Difference, Played, play};
+use sequence::Sequence;
+
+/// What the command line chose.
+#[derive(Clone, Debug)]
+struct Choice {
+    sequences: u64,
+    edits: usize,
+    from: u64,
+    seed: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().collect();
+    // A test of thousands of builds waits for no disk.
+    sextant::store::faults::disable_barriers();
+    if let [_, blinded, name] = &words[..]
+        && blinded == BLINDED
+    {
+        return find_out(name);
+    }
+    let mut number = |name: &str| {
+        let at = words.iter().position(|word| word == name)?;
+        let value = words.get(at + 1)?.parse().ok()?;
+        words.drain(at..at + 2);
+        Some(value)
+    };
+    let choice = Choice {
+        sequences: number("--sequences").unwrap_or(200),
+        edits: number("--edits").unwrap_or(8) as usize,
+        from: number("--from").unwrap_or(0),
+        seed: number("--seed"),
+    };
+    let mut trials = Vec::new();
+    match choice.seed {
+        Some(seed) => trials.push(Trial::test(format!("seed_{seed}"), move || one(seed, choice.edits))),
+        None => {
+            trials.push(Trial::test("incremental_equals_clean", move || many(&choice)));
+            for (name, _) in Blindness::ALL {
+                trials.push(Trial::test(format!("blinded_to_{name}"), move || is_found_out(name)));
+            }
+        }
+    }
+    libtest_mimic::run(&Arguments::from_iter(words), trials).exit_code()
+}
+
+fn one(seed: u64, edits: usize) -> Result<(), Failed> {
+    let sequence = sequence::make(seed, edits);
+    play(&sequence).map(drop).map_err(|difference| Failed::from(report(&sequence, difference, edits)))
+}
+
+/// Plays many stories on all processors and stops at the first that fails.
+fn many(choice: &Choice) -> Result<(), Failed> {
+    let next = AtomicU64::new(choice.from);
+    let stop = AtomicBool::new(false);
+    let total = Mutex::new((0, Played::default()));
+    let failure: Mutex<Option<(Sequence, Difference)>> = Mutex::new(None);
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= choice.from + choice.sequences {
+                break;
+            }
+            let sequence = sequence::make(seed, choice.edits);
+            match play(&sequence) {
+                Ok(played) => {
+                    let mut total = total.lock().expect("no thread panicked");
+                    total.0 += 1;
+                    total.1.edits += played.edits;
+                    total.1.answers += played.answers;
+                }
+                Err(difference) => {
+                    stop.store(true, Ordering::Relaxed);
+                    failure.lock().expect("no thread panicked").get_or_insert((sequence, difference));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get) {
+            scope.spawn(work);
+        }
+    });
+    if let Some((sequence, difference)) = failure.into_inner().expect("no thread panicked") {
+        return Err(report(&sequence, difference, choice.edits).into());
+    }
+    let (sequences, Played { edits, answers }) = total.into_inner().expect("no thread panicked");
+    println!("{sequences} sequences, {edits} edits, {answers} answers beside the exports: no difference");
+    Ok(())
+}
+
+/// The word by which this program starts itself to play with a blinded database.
+const BLINDED: &str = "--blinded";
+/// Stories that a blinded database may survive.
+const ATTEMPTS: u64 = 60;
+/// Where to begin with those that only few stories find out, so that the test is quick; from the start it takes longer, no more.
+const SHORT_CUTS: &[(Blindness, u64)] = &[(Blindness::Rebindings, 34)];
+
+/// Plays with a blinded database until it is found out, and says how.
+fn find_out(name: &str) -> ExitCode {
+    let Some((_, kind)) = Blindness::ALL.iter().find(|(known, _)| *known == name) else { return ExitCode::FAILURE };
+    blind(*kind);
+    let first = SHORT_CUTS.iter().find(|(known, _)| known == kind).map_or(0, |(_, seed)| *seed);
+    for seed in first..first + ATTEMPTS {
+        // The answers must give it away; that a build refuses edges which lead nowhere is a safety net of its own.
+        if let Err(difference) = play(&sequence::make(seed, 8))
+            && difference.what.contains("--- only incremental")
+        {
+            println!("found out by seed {seed}, edit {}: {}", difference.edit, difference.what);
+            return ExitCode::SUCCESS;
+        }
+    }
+    ExitCode::FAILURE
+}
+
+/// Starts this program blinded, in a process of its own since that cannot be undone.
+fn is_found_out(name: &str) -> Result<(), Failed> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program).args([BLINDED, name]).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        println!("{}", said.lines().next().unwrap_or_default());
+        Ok(())
+    } else {
+        Err(format!("{ATTEMPTS} sequences did not show that the database is blind to {name}: {said}").into())
+    }
+}
+
+/// Tells how a story failed, the shortest form of it that was found, and how to see it again.
+fn report(sequence: &Sequence, difference: Difference, edits: usize) -> String {
+    let first = format!("after edit {} of seed {}: {}", difference.edit, sequence.seed, difference.what);
+    let (short, difference) = shrink::shrink(sequence, difference);
+    format!(
+        "{first}\n\nshortened: {}\n{}\nagain: cargo test --test random -- --edits {edits} --seed {}",
+        difference.what,
+        short.tell(),
+        sequence.seed,
+    )
+}
