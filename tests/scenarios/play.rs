@@ -10,7 +10,7 @@ use sextant::cli::{Session, World};
 use sextant::config::{Environment, ParserHost};
 
 use crate::sandbox::{Sandbox, write_file};
-use crate::script::{FileContent, Step, edited, tree_files, words};
+use crate::script::{FileContent, Step, edited, file, tree_files, words};
 
 pub struct Player {
     sandbox: Sandbox,
@@ -50,14 +50,50 @@ impl Player {
                 self.write(rest, &edited(&text, &step.body)?)?;
             }
             "write" => {
-                let mut body = step.body.clone();
-                while body.last().is_some_and(String::is_empty) {
-                    body.pop();
+                let mut lines: Vec<&str> = step.body.iter().map(String::as_str).collect();
+                while lines.last().is_some_and(|line| line.is_empty()) {
+                    lines.pop();
                 }
-                body.push(String::new());
-                self.write(rest, &body.join("\n"))?;
+                let (path, bytes) = file(rest, &lines)?;
+                write_file(&self.root.join(path), &bytes);
             }
-            "delete" => fs::remove_file(self.root.join(rest)).map_err(|error| error.to_string())?,
+            "delete" => {
+                let place = self.root.join(rest);
+                let directory = place.symlink_metadata().is_ok_and(|found| found.is_dir());
+                let gone = if directory { fs::remove_dir_all(place) } else { fs::remove_file(place) };
+                gone.map_err(|error| error.to_string())?;
+            }
+            "link" => {
+                let (path, place) = rest.split_once(" -> ").ok_or("`link` takes a path and a place: `link a.py -> b.py`")?;
+                std::os::unix::fs::symlink(place, self.root.join(path)).map_err(|error| error.to_string())?;
+            }
+            "mode" => {
+                let (path, mode) = rest.split_once(' ').ok_or("`mode` takes a path and a mode: `mode a.py 755`")?;
+                let mode = u32::from_str_radix(mode, 8).map_err(|error| error.to_string())?;
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+                fs::set_permissions(self.root.join(path), mode).map_err(|error| error.to_string())?;
+            }
+            "pipe" => {
+                let status = self.sandbox.command("mkfifo").arg(self.root.join(rest)).status();
+                if !status.map_err(|error| error.to_string())?.success() {
+                    return Err("the pipe was not made".to_owned());
+                }
+            }
+            // Comment lines up to a size.
+            "fill" => {
+                let (path, size) = rest.split_once(' ').ok_or("`fill` takes a path and a size: `fill a.py 3000000`")?;
+                let size: usize = size.parse().map_err(|_| "the size is a number of bytes")?;
+                let mut text = self.read(path)?;
+                while text.len() < size {
+                    text.push_str("# filler\n");
+                }
+                self.write(path, &text)?;
+            }
+            "crash" => {
+                let (point, words) =
+                    rest.split_once(" $ ").ok_or("`crash` takes a point and a command: `crash pointer-rename $ sync`")?;
+                return self.crash(point, words).map(Some);
+            }
             "rename" => {
                 let (from, to) = rest.split_once(' ').ok_or("`rename` takes two paths")?;
                 let to = self.root.join(to);
@@ -81,7 +117,10 @@ impl Player {
                 let words = words(rest)?;
                 self.git(&words.iter().map(String::as_str).collect::<Vec<_>>());
             }
-            "worktree" => self.root = self.sandbox.tree().join(rest),
+            "worktree" => {
+                let root = self.sandbox.tree().join(rest);
+                self.root = root.canonicalize().map_err(|error| error.to_string())?;
+            }
             // Hints come from a watcher, which only a daemon has; without one every kind of hint is a lost one.
             "hints" if matches!(rest, "off" | "lost" | "duplicated" | "overflow") => {}
             "restart" => self.session = Session::recording(),
@@ -157,6 +196,18 @@ impl Player {
         Ok(())
     }
 
+    /// Runs a command in a process of its own that stops before the named durable step, as a kill or a power failure would stop it.
+    fn crash(&mut self, point: &str, line: &str) -> Result<String, String> {
+        let config = self.configure(&self.sandbox.path().join("cache"))?;
+        let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_sextant"));
+        command.current_dir(&self.root).env("SEXTANT_FAULT", point).arg("--config").arg(config).arg("--quiet").args(words(line)?);
+        let output = command.output().map_err(|error| error.to_string())?;
+        match output.status.code() {
+            None => Ok("stopped".to_owned()),
+            Some(code) => Err(format!("it did not stop but ended with {code}: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    }
+
     fn command(&mut self, line: &str) -> Result<String, String> {
         let words = words(line)?;
         self.session.executed();
@@ -216,7 +267,8 @@ impl Player {
         Ok(())
     }
 
-    fn run(&mut self, words: &[String], cache: &Path) -> Result<Said, String> {
+    /// Writes the configuration and returns its place.
+    fn configure(&self, cache: &Path) -> Result<PathBuf, String> {
         let config = self.sandbox.path().join("sextant.toml");
         let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
         let mut text = format!("cache_dir = {}\n[scopes.scenario]\nroot = {}\n", quoted(cache), quoted(&self.root));
@@ -231,6 +283,11 @@ impl Player {
             text.push('\n');
         }
         fs::write(&config, text).map_err(|error| error.to_string())?;
+        Ok(config)
+    }
+
+    fn run(&mut self, words: &[String], cache: &Path) -> Result<Said, String> {
+        let config = self.configure(cache)?;
         let mut arguments: Vec<OsString> = ["sextant", "--color", "never", "--quiet", "--config"].map(OsString::from).into();
         arguments.push(config.into());
         arguments.extend(words.iter().map(OsString::from));

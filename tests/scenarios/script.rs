@@ -81,8 +81,8 @@ pub enum FileContent {
     Link(String),
 }
 
-/// Reads the body of a `tree` step: `//- path` before each file's text; `//- path -> place` is a link; `crlf`, `bom` and
-/// `no-newline` after the path change how the text is written.
+/// Reads the body of a `tree` step: `//- path` before each file's text; `//- path -> place` is a link; words after the path change how
+/// the text is written, as [`file`] says.
 pub fn tree_files(body: &[String]) -> Result<Vec<TreeFile>, String> {
     let mut files: Vec<(String, Vec<&str>)> = Vec::new();
     for line in body {
@@ -97,38 +97,96 @@ pub fn tree_files(body: &[String]) -> Result<Vec<TreeFile>, String> {
     files
         .into_iter()
         .map(|(head, mut lines)| {
-            while lines.last() == Some(&"") {
-                lines.pop();
-            }
             if let Some((path, place)) = head.split_once(" -> ") {
                 return Ok(TreeFile { path: path.to_owned(), content: FileContent::Link(place.to_owned()) });
             }
-            let mut words = head.split(' ');
-            let path = words.next().unwrap_or_default().to_owned();
-            let (mut end, mut start, mut last) = ("\n", "", true);
-            for word in words {
-                match word {
-                    "crlf" => end = "\r\n",
-                    "bom" => start = "\u{feff}",
-                    "no-newline" => last = false,
-                    other => return Err(format!("`{other}` is no way to write a file")),
-                }
+            while lines.last() == Some(&"") {
+                lines.pop();
             }
-            let mut text = format!("{start}{}", lines.join(end));
-            if last && !lines.is_empty() {
-                text.push_str(end);
-            }
-            Ok(TreeFile { path, content: FileContent::Bytes(text.into_bytes()) })
+            let (path, bytes) = file(&head, &lines)?;
+            Ok(TreeFile { path, content: FileContent::Bytes(bytes) })
         })
         .collect()
 }
 
+/// Returns the path and the bytes of a file whose head is its path and words about how it is written: `crlf`, `bom`, `no-newline`, and
+/// `escaped` for a text in which [`unescaped`] finds what no editor shows.
+pub fn file(head: &str, lines: &[&str]) -> Result<(String, Vec<u8>), String> {
+    let mut words = head.split(' ');
+    let path = words.next().unwrap_or_default().to_owned();
+    let (mut end, mut start, mut last, mut escapes) = ("\n", "", true, false);
+    for word in words {
+        match word {
+            "crlf" => end = "\r\n",
+            "bom" => start = "\u{feff}",
+            "no-newline" => last = false,
+            "escaped" => escapes = true,
+            other => return Err(format!("`{other}` is no way to write a file")),
+        }
+    }
+    let mut text = format!("{start}{}", lines.join(end));
+    if last && !lines.is_empty() {
+        text.push_str(end);
+    }
+    Ok((path, if escapes { unescaped(&text)? } else { text.into_bytes() }))
+}
+
+/// Replaces `\r`, `\f`, `\v`, `\0`, `\xff` (a byte) and `\u{2028}` (a character); `\\` is a backslash.
+pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        bytes.extend_from_slice(before.as_bytes());
+        let wrong = || format!("`\\{}` is no escape", after.chars().take(8).collect::<String>());
+        let number = |digits: &str| u32::from_str_radix(digits, 16).map_err(|_| wrong());
+        let mut characters = after.chars();
+        let length = match characters.next().ok_or_else(wrong)? {
+            'r' => {
+                bytes.push(b'\r');
+                1
+            }
+            'f' => {
+                bytes.push(0x0c);
+                1
+            }
+            'v' => {
+                bytes.push(0x0b);
+                1
+            }
+            '0' => {
+                bytes.push(0);
+                1
+            }
+            '\\' => {
+                bytes.push(b'\\');
+                1
+            }
+            'x' => {
+                let digits = after.get(1..3).ok_or_else(wrong)?;
+                bytes.push(u8::try_from(number(digits)?).map_err(|_| wrong())?);
+                3
+            }
+            'u' => {
+                let digits = after.strip_prefix("u{").and_then(|rest| rest.split_once('}')).ok_or_else(wrong)?.0;
+                let character = char::from_u32(number(digits)?).ok_or_else(wrong)?;
+                bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                digits.len() + 3
+            }
+            _ => return Err(wrong()),
+        };
+        rest = &after[length..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Ok(bytes)
+}
+
 /// Applies the `-` and `+` lines of an `edit` step to a text. Each `-` line must match exactly one line; the `+` lines after it take its
-/// place, and those that follow no `-` line go to the end.
+/// place, with the line end it had, and those that follow no `-` line go to the end.
 pub fn edited(text: &str, body: &[String]) -> Result<String, String> {
     let mut lines: Vec<Option<String>> = text.split_inclusive('\n').map(|line| Some(line.to_owned())).collect();
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut at = lines.len();
+    let mut end = "\n";
     for line in body.iter().filter(|line| !line.is_empty()) {
         if let Some(old) = line.strip_prefix('-') {
             let matches = |have: &str| have.trim_end_matches(['\n', '\r']) == old;
@@ -141,10 +199,11 @@ pub fn edited(text: &str, body: &[String]) -> Result<String, String> {
             let [index] = found[..] else {
                 return Err(format!("`{old}` stands {} times in the file, not once", found.len()));
             };
+            end = if lines[index].as_deref().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
             lines[index] = None;
             at = index;
         } else if let Some(new) = line.strip_prefix('+') {
-            inserts.push((at, format!("{new}\n")));
+            inserts.push((at, format!("{new}{end}")));
         } else {
             return Err(format!("`{line}` begins with neither `-` nor `+`"));
         }
@@ -220,6 +279,9 @@ pub fn check() -> Result<(), String> {
 
     same(&edited("a\nb\nc\n", &body("-b\n+B\n+bb"))?, "a\nB\nbb\nc\n")?;
     same(&edited("a\nb", &body("+c"))?, "a\nb\nc\n")?;
+    same(&edited("a\r\nb\r\n", &body("-a\n+c\n+d"))?, "c\r\nd\r\nb\r\n")?;
+    same(&format!("{:?}", unescaped("a\\r\\xff\\u{85}\\\\z")?), &format!("{:?}", b"a\r\xff\xc2\x85\\z"))?;
+    same(&unescaped("\\q").err().unwrap_or_default(), "`\\q` is no escape")?;
     same(&edited("a\na\n", &body("-a")).err().unwrap_or_default(), "`a` stands 2 times in the file, not once")?;
     same(&format!("{:?}", words("explore \"a b\" --path ''")?), r#"["explore", "a b", "--path", ""]"#)
 }
