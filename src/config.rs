@@ -23,6 +23,9 @@ pub struct Config {
     scopes: BTreeMap<String, ScopeFile>,
 }
 
+/// No limit of time is longer: some eleven days, so that it can be multiplied and added to a time of day.
+const MAX_SECONDS: u64 = 1_000_000;
+
 /// Bounds on what one scope, one build and one query may use (contract §4).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -80,6 +83,16 @@ impl Limits {
                 return Err(ConfigError::Invalid {
                     key: format!("limits.{name}"),
                     problem: "must be greater than zero".to_owned(),
+                });
+            }
+        }
+        for (name, value) in
+            [("build_seconds", self.build_seconds), ("parse_seconds", self.parse_seconds), ("query_seconds", self.query_seconds)]
+        {
+            if value > MAX_SECONDS {
+                return Err(ConfigError::Invalid {
+                    key: format!("limits.{name}"),
+                    problem: format!("must be at most {MAX_SECONDS}"),
                 });
             }
         }
@@ -616,6 +629,7 @@ mod tests {
             ("[scopes.a]\nroot = \"/x\"\nroots = 1", "unknown field `roots`"),
             ("[limits]\nmax_files = \"7\"", "invalid type: string \"7\", expected u64"),
             ("[limits]\nmax_files = 0", "`limits.max_files` must be greater than zero"),
+            ("[limits]\nparse_seconds = 9223372036854775807", "`limits.parse_seconds` must be at most 1000000"),
             ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),
             ("cache_dir = \"/x/../y\"", "`cache_dir` must be an absolute path without `..`"),
             ("[scopes.a]\nroot = \"x\"", "`scopes.a.root` must be an absolute path"),
