@@ -81,7 +81,7 @@ impl EngineError {
                 StoreError::Missing => "code_index_missing",
                 StoreError::Sqlite { .. } => "code_storage_unavailable",
                 StoreError::CacheLimit => "code_cache_limit_exceeded",
-                StoreError::LockTimeout => "code_timeout",
+                StoreError::LockTimeout | StoreError::Timeout => "code_timeout",
                 _ if matches!(self, Self::Read(_) | Self::Baseline(_)) => "code_storage_unavailable",
                 _ => "code_build_failed",
             },

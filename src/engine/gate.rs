@@ -118,10 +118,11 @@ impl Engine {
             synced = Some(self.sync()?);
         }
         let mut attempts = 0;
+        let mut deadline = Instant::now() + admission.limit;
         loop {
             attempts += 1;
             let may_sync = admission.on_stale == OnStale::Sync && attempts < 3;
-            match self.admit(admission, &mut taken, &mut operation) {
+            match self.admit(admission, deadline, &mut taken, &mut operation) {
                 Ok(Some(answer)) => return Ok(Answer { synced, ..answer }),
                 // Someone published meanwhile; what they did need not be done again.
                 Ok(None) if attempts < MAX_ROUNDS => {}
@@ -129,6 +130,7 @@ impl Engine {
                 Err(EngineError::Changed | EngineError::Read(StoreError::Damaged { .. })) if may_sync => {
                     let outcome = self.sync()?;
                     synced = Some(outcome);
+                    deadline = Instant::now() + admission.limit;
                 }
                 Err(error) => return Err(error),
             }
@@ -139,13 +141,12 @@ impl Engine {
     fn admit<R>(
         &mut self,
         admission: Admission,
+        deadline: Instant,
         taken: &mut Taken,
         operation: &mut impl FnMut(&Snapshot) -> R,
     ) -> Result<Option<Answer<R>>, EngineError> {
-        let started = Instant::now();
         let checked_at = now();
         let limit = admission.limit;
-        let deadline = started + limit;
         let in_time = || if Instant::now() > deadline { Err(EngineError::Timeout { limit }) } else { Ok(()) };
         let generation = self.pin()?;
         in_time()?;
@@ -213,7 +214,14 @@ impl Engine {
         deadline: Instant,
     ) -> Result<(R, Checked), EngineError> {
         let marked = self.cache().has_damage_mark();
+        let read_until = |deadline| {
+            let both = std::iter::once(&snapshot.generation).chain(snapshot.baseline.as_deref());
+            both.for_each(|generation| generation.read_until(deadline));
+        };
+        // Whatever the operation makes of a read that came too late, the check below does not deliver it.
+        read_until(Some(deadline));
         let value = operation(snapshot);
+        read_until(None);
         if !marked && self.cache().has_damage_mark() {
             // The operation met stored source that is not what it was; whatever it made of that is not delivered.
             return Err(EngineError::Read(StoreError::Damaged { part: "source".to_owned() }));

@@ -6,11 +6,13 @@
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::model::{EdgeKind, PathPrefix, Resolution, SymbolId, SymbolKind};
-use crate::store::{EdgeRow, Generation, NodeId, NodeRow, StoreError};
+use crate::store::{EdgeRow, Extent, Generation, NodeId, NodeRow, StoreError};
 
 use super::walk::{MAX_EDGES, MAX_NODES};
 
@@ -161,6 +163,7 @@ pub fn reach(
         seeds: seeds.iter().map(|seed| seed.id).collect(),
         nodes: seeds.iter().map(|seed| (seed.id, seed.clone())).collect(),
         links: BTreeMap::new(),
+        inside: RefCell::default(),
         trail: BTreeMap::new(),
         edges_left: MAX_EDGES,
         boundary_edges: 0,
@@ -198,6 +201,8 @@ struct Walk<'w> {
     nodes: BTreeMap<NodeId, NodeRow>,
     /// The links of each node that was gone on from.
     links: BTreeMap<NodeId, Rc<Vec<Link>>>,
+    /// The definitions directly inside those that use something, the shortest first.
+    inside: RefCell<BTreeMap<NodeId, Vec<Extent>>>,
     trail: BTreeMap<(NodeId, Strength), Trail>,
     edges_left: usize,
     boundary_edges: u64,
@@ -284,7 +289,7 @@ impl Walk<'_> {
                 climb = Some(Link { source: edge.source, edge, lines: Vec::new() });
             } else if !self.prefix.matches(&edge.path) {
                 self.boundary_edges += 1;
-            } else {
+            } else if !self.cuts.edges {
                 let (user, line) = (self.user(&edge)?, edge.line);
                 if self.edges_left == 0 {
                     // More places of a user that is known for certain are no work left.
@@ -319,7 +324,13 @@ impl Walk<'_> {
         if edge.kind == EdgeKind::Imports {
             return Ok(edge.source);
         }
-        Ok(self.generation.definition_at(edge.source, edge.line)?.unwrap_or(edge.source))
+        let mut known = self.inside.borrow_mut();
+        let inside = match known.entry(edge.source) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(self.generation.definitions_in(edge.source)?),
+        };
+        let head = inside.iter().find(|extent| (extent.start_line..=extent.end_line).contains(&edge.line));
+        Ok(head.map_or(edge.source, |head| head.node))
     }
 
     /// Returns whether a node that was not gone on from, because it lies at the full depth, is used by one that was not reached; or
@@ -333,6 +344,7 @@ impl Walk<'_> {
             while let Some(id) = at.filter(|id| seen.insert(*id)) {
                 at = None;
                 for edge in self.edges_to(id)? {
+                    self.generation.in_time()?;
                     if edge.kind == EdgeKind::Contains {
                         at = Some(edge.source);
                     } else if self.prefix.matches(&edge.path) && !self.nodes.contains_key(&self.user(&edge)?) {

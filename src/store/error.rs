@@ -48,6 +48,8 @@ pub enum StoreError {
     CacheLimit,
     #[error("waiting for another builder took too long")]
     LockTimeout,
+    #[error("reading the index took too long")]
+    Timeout,
 }
 
 pub type Result<T> = std::result::Result<T, StoreError>;

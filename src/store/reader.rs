@@ -2,11 +2,12 @@
 //!
 //! Invariant: results are sorted as documented, so that equal generations give equal answers whatever way they were written.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
@@ -19,7 +20,7 @@ use crate::model::{
 };
 
 use super::content::{Identity, ObjectRef};
-use super::error::{Result, damaged, sqlite};
+use super::error::{Result, StoreError, damaged, sqlite};
 use super::packs;
 use super::writer::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, TARGETS_NAME, symbol_key};
 
@@ -56,6 +57,14 @@ pub struct NodeRow {
     pub generated: bool,
     pub minified: bool,
     pub deprioritized: bool,
+}
+
+/// Which lines a definition takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub node: NodeId,
+    pub start_line: u32,
+    pub end_line: u32,
 }
 
 /// An edge. Its place is that of the referenced name token in the file of its source.
@@ -236,6 +245,8 @@ pub struct Generation {
     /// As the pointer says, which alone knows it: equal captures give equal databases.
     built: i64,
     connection: Connection,
+    /// When whoever asks stops waiting.
+    deadline: Cell<Option<Instant>>,
     meta: Meta,
     packs: PathBuf,
     /// Packs that were read from, held open.
@@ -248,6 +259,8 @@ pub struct Generation {
 
 /// Most rows that one search of any of several words weighs; each costs some 10 µs.
 const MAX_WEIGHED: usize = 1500;
+/// After so many rows the clock is looked at again.
+const ROWS_BETWEEN_LOOKS: usize = 1024;
 const NODE: &str = "n.id, n.symbol, n.kind, n.name, n.qualified, n.parent, n.start_line, n.end_line, n.name_line, n.start_byte,
     n.end_byte, n.signature, n.docstring, f.path, f.language, f.module, f.hash, f.parse_status, f.flags";
 const NODES: &str = "FROM code_nodes n JOIN files f ON f.id = n.file";
@@ -278,6 +291,7 @@ impl Generation {
             id,
             built: 0,
             connection,
+            deadline: Cell::default(),
             meta,
             packs: packs.to_owned(),
             open_packs: RefCell::default(),
@@ -297,6 +311,22 @@ impl Generation {
 
     pub(super) fn with_built(self, built: i64) -> Self {
         Self { built, ..self }
+    }
+
+    /// Lets reading fail after `deadline`; `None` lets it go on for as long as it takes.
+    pub fn read_until(&self, deadline: Option<Instant>) {
+        self.deadline.set(deadline);
+    }
+
+    /// Returns whether there is time left to read; for those who work long on what they have read, too.
+    ///
+    /// # Errors
+    /// [`StoreError::Timeout`] after the deadline.
+    pub fn in_time(&self) -> Result<()> {
+        match self.deadline.get() {
+            Some(deadline) if Instant::now() > deadline => Err(StoreError::Timeout),
+            _ => Ok(()),
+        }
     }
 
     pub fn identity(&self) -> &Identity {
@@ -333,9 +363,17 @@ impl Generation {
         values: impl IntoIterator<Item = Value>,
         mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>> {
+        self.in_time()?;
         let mut statement = self.connection.prepare_cached(sql).map_err(sqlite(action))?;
         let rows = statement.query_map(params_from_iter(values), |row| read(row)).map_err(sqlite(action))?;
-        rows.collect::<rusqlite::Result<_>>().map_err(sqlite(action))
+        let mut found = Vec::new();
+        for row in rows {
+            found.push(row.map_err(sqlite(action))?);
+            if found.len() % ROWS_BETWEEN_LOOKS == 0 {
+                self.in_time()?;
+            }
+        }
+        Ok(found)
     }
 
     fn count(&self, action: &'static str, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<u64> {
@@ -519,16 +557,14 @@ impl Generation {
         Ok(edges)
     }
 
-    /// Returns the definition directly inside `outer` whose lines hold `line`: the one in whose head a reference stands that belongs to
-    /// the scope around it, as decorators, bases and annotations do.
-    pub fn definition_at(&self, outer: NodeId, line: u32) -> Result<Option<NodeId>> {
-        let sql = "SELECT n.id FROM code_nodes o JOIN files f ON f.id = o.file
+    /// Returns where the definitions directly inside `outer` are, the shortest first.
+    pub fn definitions_in(&self, outer: NodeId) -> Result<Vec<Extent>> {
+        let sql = "SELECT n.id, n.start_line, n.end_line FROM code_nodes o JOIN files f ON f.id = o.file
              JOIN code_nodes n ON n.id BETWEEN f.node AND f.node + f.nodes - 1
-             WHERE o.id = ?1 AND n.parent = ?1 AND ?2 BETWEEN n.start_line AND n.end_line
-             ORDER BY n.end_line - n.start_line, n.id LIMIT 1";
-        let found =
-            self.rows("find a definition", sql, [Value::Integer(outer.0), Value::Integer(line.into())], |row| row.get(0))?;
-        Ok(found.into_iter().next().map(NodeId))
+             WHERE o.id = ?1 AND n.parent = ?1 ORDER BY n.end_line - n.start_line, n.id";
+        self.rows("find definitions", sql, [Value::Integer(outer.0)], |row| {
+            Ok(Extent { node: NodeId(row.get(0)?), start_line: row.get(1)?, end_line: row.get(2)? })
+        })
     }
 
     /// Returns how many edges of the given kinds point to `target`.
@@ -615,10 +651,10 @@ impl Generation {
     /// Returns the captured bytes of a file, checked against their digest.
     ///
     /// # Errors
-    /// [`super::StoreError::Damaged`] when they are not what was captured; the next build is told so where that is possible.
+    /// [`StoreError::Damaged`] when they are not what was captured; the next build is told so where that is possible.
     pub fn source(&self, path: &str) -> Result<Option<Arc<[u8]>>> {
         self.read_source(path).inspect_err(|error| {
-            if matches!(error, super::StoreError::Damaged { .. }) {
+            if matches!(error, StoreError::Damaged { .. }) {
                 let _ = super::durable::create(super::durable::Part::Mark, &self.packs.with_file_name("damaged"));
             }
         })
@@ -644,8 +680,9 @@ impl Generation {
         let mut statement = self.connection.prepare_cached(&sql).map_err(sqlite("read nodes"))?;
         let mut rows = statement.query([]).map_err(sqlite("read nodes"))?;
         while let Some(row) = rows.next().map_err(sqlite("read nodes"))? {
+            self.in_time()?;
             let node = node_row(row).map_err(sqlite("read nodes"))?;
-            visit(&node).map_err(|source| super::StoreError::Receiver { source })?;
+            visit(&node).map_err(|source| StoreError::Receiver { source })?;
         }
         Ok(())
     }
@@ -663,7 +700,7 @@ impl Generation {
                 self.edges("read edges", "e.source BETWEEN ?1 AND ?2", [Value::Integer(first), Value::Integer(last)])?;
             edges.sort_by_key(|edge| (edge.line, edge.column, edge.kind, edge.target, edge.source));
             for edge in &edges {
-                visit(edge).map_err(|source| super::StoreError::Receiver { source })?;
+                visit(edge).map_err(|source| StoreError::Receiver { source })?;
             }
         }
         Ok(())
@@ -694,7 +731,7 @@ impl Generation {
             }
             diagnostics.sort_by_key(|row| (row.line, row.column, row.kind, row.reason, row.source));
             for diagnostic in &diagnostics {
-                visit(diagnostic).map_err(|source| super::StoreError::Receiver { source })?;
+                visit(diagnostic).map_err(|source| StoreError::Receiver { source })?;
             }
         }
         Ok(())
