@@ -3,7 +3,11 @@
 //! Must not know who uses them. Invariant: a definition that is not listed says the same in both generations, in its own text and in what
 //! its names are bound to; where that cannot be compared it counts as changed.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::model::SymbolKind;
@@ -26,6 +30,8 @@ pub struct Delta {
 struct Version<'g> {
     generation: &'g Generation,
     nodes: Vec<NodeRow>,
+    /// The bytes of the definitions directly inside each node.
+    inner: BTreeMap<NodeId, Vec<Range<usize>>>,
     source: Option<Arc<[u8]>>,
 }
 
@@ -67,7 +73,14 @@ type Binding = (u8, Arc<str>, Arc<str>, Arc<str>, SymbolKind);
 
 impl<'g> Version<'g> {
     fn read(generation: &'g Generation, path: &str) -> Result<Self, StoreError> {
-        Ok(Self { generation, nodes: generation.nodes_in_file(path)?, source: generation.source(path)? })
+        let nodes = generation.nodes_in_file(path)?;
+        let mut inner: BTreeMap<NodeId, Vec<Range<usize>>> = BTreeMap::new();
+        for node in &nodes {
+            if let Some(parent) = node.parent {
+                inner.entry(parent).or_default().push(bytes(node));
+            }
+        }
+        Ok(Self { generation, nodes, inner, source: generation.source(path)? })
     }
 
     /// Returns the text of a node without that of the definitions inside it, without blank lines and white space at the ends of lines.
@@ -76,7 +89,7 @@ impl<'g> Version<'g> {
         let whole = if node.kind == SymbolKind::File { 0..source.len() } else { bytes(node) };
         let mut at = whole.start;
         let mut lines = Vec::new();
-        let inner = self.nodes.iter().filter(|inner| inner.parent == Some(node.id)).map(bytes);
+        let inner = self.inner.get(&node.id).into_iter().flatten().cloned();
         for hole in inner.chain(std::iter::once(whole.end..whole.end)) {
             // Definitions that overlap, as those of a broken file may, are cut out once.
             if hole.start >= at {
@@ -104,6 +117,6 @@ impl<'g> Version<'g> {
     }
 }
 
-fn bytes(node: &NodeRow) -> std::ops::Range<usize> {
+fn bytes(node: &NodeRow) -> Range<usize> {
     node.start_byte as usize..node.end_byte as usize
 }

@@ -76,6 +76,11 @@ pub struct Response {
 }
 
 impl Response {
+    /// Returns whether there is nothing in it that answers: containers that a walk only climbed to are no users.
+    pub fn is_nothing(&self) -> bool {
+        self.items.iter().all(Item::is_container)
+    }
+
     /// Returns an empty answer of `generation`.
     pub fn new(generation: &Generation, checked_at: &str, operation: &'static str) -> Self {
         let identity = generation.identity();

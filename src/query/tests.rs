@@ -105,6 +105,11 @@ pub fn ask_within(generation: &Generation, request: &Request) -> Result<Response
     answer(generation, None, "2026-11-30T02:11:09.123456+00:00", request)
 }
 
+/// Answers a request that compares with an earlier generation, its budget included.
+pub fn ask_between(before: &Generation, after: &Generation, request: &Request) -> Result<Response> {
+    answer(after, Some(before), "2026-11-30T02:11:09.123456+00:00", request)
+}
+
 /// One line an item: where, what, how sure, and the lines of the relation.
 fn outline(response: &Response) -> String {
     let mut text = String::new();
@@ -335,4 +340,16 @@ impl std::io::Write for Full {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn no_answer_is_made_after_the_deadline() {
+    with_generation(|generation| {
+        generation.read_until(Some(std::time::Instant::now() - std::time::Duration::from_secs(1)));
+        let symbols = || Operation::Symbols { query: "greet".to_owned(), prefix: prefix(""), limit: 5 };
+        let error = ask(generation, symbols()).expect_err("it is too late");
+        assert_eq!(error.code(), "code_timeout");
+        generation.read_until(None);
+        assert!(ask(generation, symbols()).is_ok());
+    });
 }

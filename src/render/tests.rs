@@ -9,8 +9,8 @@ use super::json::encode;
 use crate::model::{ContentHash, PathPrefix, RepoPath, SymbolKind};
 use crate::query::request::{MAX_BYTES, MAX_LIMIT, MIN_BYTES, Paths, Relation};
 use crate::query::response::{OUTPUT_BUDGET, Status};
-use crate::query::tests::ask_within;
 use crate::query::tests::graph::{self, Dice};
+use crate::query::tests::{ask_between, ask_within};
 use crate::query::{Operation, Request, Response};
 use crate::store::{Generation, NodeRow};
 
@@ -43,7 +43,9 @@ fn operations(generation: &Generation, dice: &mut Dice, limit: usize) -> Vec<Ope
 /// What every answer must hold, whatever its size.
 struct Law<'g> {
     generation: &'g Generation,
-    sources: BTreeMap<String, Vec<String>>,
+    /// The generation compared with.
+    before: Option<&'g Generation>,
+    sources: BTreeMap<(bool, String), Vec<String>>,
 }
 
 impl Law<'_> {
@@ -82,8 +84,10 @@ impl Law<'_> {
             return;
         };
         let path = item["path"].as_str().expect("a path").to_owned();
-        let lines = self.sources.entry(path.clone()).or_insert_with(|| {
-            let bytes = self.generation.source(&path).expect("readable").expect("captured");
+        let is_before = item["generation"] == "before";
+        let generation = if is_before { self.before.expect("there is one") } else { self.generation };
+        let lines = self.sources.entry((is_before, path.clone())).or_insert_with(|| {
+            let bytes = generation.source(&path).expect("readable").expect("captured");
             String::from_utf8(bytes.to_vec()).expect("UTF-8").split_inclusive('\n').map(str::to_owned).collect()
         });
         let line = |name: &str| item[name].as_u64().expect("a number") as usize;
@@ -130,7 +134,7 @@ fn the_budget_holds_for_every_operation() {
     let mut different = 0;
     for _ in 0..3 {
         graph::with_graph(graph::random(&mut dice, 12), |generation| {
-            let mut law = Law { generation, sources: BTreeMap::new() };
+            let mut law = Law { generation, before: None, sources: BTreeMap::new() };
             for operation in operations(generation, &mut dice, MAX_LIMIT) {
                 let request = Request::new(operation);
                 let response = ask_within(generation, &request).expect("answered");
@@ -151,10 +155,62 @@ fn the_budget_holds_for_every_operation() {
 }
 
 #[test]
+fn the_budget_holds_for_every_comparison() {
+    let mut dice = Dice(0xc0_4a_4e);
+    let mut different = 0;
+    for _ in 0..3 {
+        let drawn = graph::random(&mut dice, 10);
+        let later = graph::altered(&mut dice, &drawn);
+        graph::with_graph(drawn, |before| {
+            graph::with_graph(later, |after| {
+                let mut law = Law { generation: after, before: Some(before), sources: BTreeMap::new() };
+                for operation in comparisons(before, after, MAX_LIMIT) {
+                    for _ in 0..4 {
+                        let max_bytes = MIN_BYTES + dice.roll(MAX_BYTES - MIN_BYTES);
+                        for max_bytes in [max_bytes, MAX_BYTES] {
+                            let request = Request { max_bytes, ..Request::new(operation.clone()) };
+                            let response = ask_between(before, after, &request).expect("answered");
+                            let sizes = (MIN_BYTES..=max_bytes).step_by(601 + dice.roll(600)).chain([max_bytes]);
+                            different += check_sizes(&mut law, &response, sizes);
+                        }
+                    }
+                }
+            });
+        });
+    }
+    assert!(different > 60, "only {different} different answers were seen");
+}
+
+/// The operations that compare, on all that changed.
+fn comparisons(before: &Generation, after: &Generation, limit: usize) -> Vec<Operation> {
+    let differing = crate::query::differing(before, after).expect("readable");
+    let paths: Vec<RepoPath> = differing.iter().map(|file| RepoPath::parse(&file.path).expect("it was stored")).collect();
+    assert!(!paths.is_empty(), "nothing changed");
+    vec![Operation::Changes, Operation::ImpactChanges(Paths { paths, prefix: PathPrefix::default(), limit })]
+}
+
+#[test]
+fn the_budget_holds_at_every_size_of_a_comparison() {
+    let mut dice = Dice(0xd1f);
+    let drawn = graph::random(&mut dice, 4);
+    let later = graph::altered(&mut dice, &drawn);
+    graph::with_graph(drawn, |before| {
+        graph::with_graph(later, |after| {
+            let mut law = Law { generation: after, before: Some(before), sources: BTreeMap::new() };
+            for operation in comparisons(before, after, 3) {
+                let response = ask_between(before, after, &Request::new(operation)).expect("answered");
+                let whole = encode(&super::budget::unbounded(response.clone())).len();
+                check_sizes(&mut law, &response, (MIN_BYTES..=MAX_BYTES.min(whole + 1)).chain([MAX_BYTES]));
+            }
+        });
+    });
+}
+
+#[test]
 fn the_budget_holds_at_every_size() {
     let mut dice = Dice(0xb17e);
     graph::with_graph(graph::random(&mut dice, 3), |generation| {
-        let mut law = Law { generation, sources: BTreeMap::new() };
+        let mut law = Law { generation, before: None, sources: BTreeMap::new() };
         for operation in operations(generation, &mut dice, 2) {
             let response = ask_within(generation, &Request::new(operation)).expect("answered");
             let whole = encode(&super::budget::unbounded(response.clone())).len();

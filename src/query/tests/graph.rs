@@ -115,7 +115,7 @@ pub fn facts(source: &str, definitions: &[(&str, SymbolKind, u32, u32)]) -> File
 }
 
 /// One file of a graph.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Drawn {
     pub path: String,
     /// Qualified names; one with a capital is a class.
@@ -279,6 +279,29 @@ pub fn random(dice: &mut Dice, most: usize) -> Vec<Drawn> {
                 dice.pick(&[EdgeKind::Calls, EdgeKind::Calls, EdgeKind::Imports, EdgeKind::Inherits, EdgeKind::References]);
             file.uses.push((source, kind, path, target, dice.pick(Resolution::ALL)));
         }
+    }
+    files
+}
+
+/// Draws what became of a graph: files and functions are gone or new, lines are other ones.
+pub fn altered(dice: &mut Dice, before: &[Drawn]) -> Vec<Drawn> {
+    let mut files = before.to_vec();
+    files.retain(|_| dice.roll(6) > 0);
+    files.push(Drawn { path: "new.py".to_owned(), definitions: vec!["f0".to_owned()], ..Drawn::default() });
+    for file in &mut files {
+        match dice.roll(4) {
+            0 => file.filling.push_str(" other"),
+            1 => file.definitions.retain(|name| name != "f0"),
+            2 => file.definitions.push("f9".to_owned()),
+            _ => {}
+        }
+    }
+    let has: Vec<(String, Vec<String>)> = files.iter().map(|file| (file.path.clone(), file.definitions.clone())).collect();
+    let is_there = |path: &str, name: &str| {
+        has.iter().any(|(of, names)| of == path && (name.is_empty() || names.iter().any(|known| known == name)))
+    };
+    for Drawn { path, uses, .. } in &mut files {
+        uses.retain(|(source, _, to, target, _)| is_there(path, source) && is_there(to, target));
     }
     files
 }
