@@ -6,6 +6,15 @@ use std::process::Stdio;
 use crate::program::Run;
 use crate::sandbox::Sandbox;
 
+/// Runs the program with something on its standard input.
+fn with_input(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Run {
+    let mut command = sandbox.program(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("the program reads");
+    Run::from(child.wait_with_output().expect("the program ends"))
+}
+
 /// A shop whose service is tested through two steps, with a file that no test uses.
 fn shop() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -55,13 +64,7 @@ fn no_tests_is_said_only_of_what_was_followed() {
 #[test]
 fn paths_come_as_git_prints_them_or_as_seen_from_here() {
     let sandbox = shop();
-    let with_input = |input: &str| {
-        let mut command = sandbox.program(&["tests", "--stdin", "--quiet"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("the program reads");
-        Run::from(child.wait_with_output().expect("the program ends"))
-    };
+    let with_input = |input: &str| with_input(&sandbox, &["tests", "--stdin", "--quiet"], input);
     for input in ["app/core.py\n", "app/core.py", "app/core.py\r\n\r\n", "./app/core.py\n", "app/lonely.py\n\napp/core.py\n"] {
         assert_eq!(with_input(input).ended(0).out, "tests/test_service.py\n", "{input:?}");
     }
@@ -128,6 +131,8 @@ fn impact_of_a_name_a_file_and_nothing() {
     assert!(run.out.contains("app/service.py:1 module level imports app.core.f"), "{run:?}");
     sandbox.sextant(&["impact", "app/core.py", "--depth", "5"]).ended(0);
     sandbox.sextant(&["impact", "app.core.g"]).ended(1);
+    let nobody = sandbox.sextant(&["impact", "nobody"]).ended(1);
+    assert!(nobody.out.contains("no use found of app.lonely.nobody"), "{nobody:?}");
     sandbox.sextant(&["impact", "f", "--depth", "6"]).ended(2);
     let json = sandbox.sextant(&["impact", "app.core.f", "--json", "--max-bytes", "3000"]).ended(0);
     assert!(json.out.trim_end().len() <= 3000, "{json:?}");
@@ -135,4 +140,18 @@ fn impact_of_a_name_a_file_and_nothing() {
     let status = sandbox.sextant(&["status", "--json"]).ended(0).json();
     let operations = status["operations"].to_string();
     assert!(operations.contains("impact") && operations.contains("affected_tests"), "{operations}");
+}
+
+#[test]
+fn changed_paths_come_from_standard_input_too() {
+    let sandbox = shop();
+    sandbox.write("app/core.py", "def f():\n    return 2\n");
+    sandbox.write("app/lonely.py", "def nobody():\n    return 2\n");
+    sandbox.sextant(&["sync", "--quiet"]).ended(0);
+    let with_input = |input: &str| with_input(&sandbox, &["impact-changes", "--stdin", "--quiet"], input);
+    assert!(with_input("app/core.py\napp/lonely.py\n").ended(0).out.contains("serve"));
+    // No path is not every path.
+    assert_eq!(with_input("").ended(1).out, "");
+    assert!(with_input("app/lonely.py\n").ended(1).out.contains("1 definition"), "what changed is said");
+    assert!(with_input("app/service.py\n").ended(1).err.contains("did not change"));
 }

@@ -211,6 +211,9 @@ pub struct ImpactChanges {
     /// Files that changed, or directories of such; everything that changed when none is given
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
+    /// Read more paths from standard input, one a line
+    #[arg(long)]
+    pub stdin: bool,
     /// Compare with this kept index: `previous`, `first` at this branch and HEAD, or the beginning of a fingerprint
     #[arg(long, value_name = "INDEX", default_value = "previous")]
     pub before: String,

@@ -165,7 +165,7 @@ fn find(
 }
 
 /// Reads paths, one a line; a line may end as lines do elsewhere.
-fn read_paths(world: &mut World<'_>) -> Result<Vec<String>, Failure> {
+pub(super) fn read_paths(world: &mut World<'_>) -> Result<Vec<String>, Failure> {
     let mut input = String::new();
     let read = world.input.take(MAX_INPUT).read_to_string(&mut input);
     read.map_err(|error| Failure::usage(format!("the paths cannot be read from standard input: {error}")))?;

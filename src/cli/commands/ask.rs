@@ -220,7 +220,7 @@ fn draw(found: Found, asked: &Asked, global: &Global, options: text::Options) ->
     let bytes = asked.bounds.max_bytes;
     match found {
         Found::Response(response) => {
-            let exit = if response.items.is_empty() { Exit::NothingFound } else { Exit::Answered };
+            let exit = if response.is_nothing() { Exit::NothingFound } else { Exit::Answered };
             let body = if global.json {
                 format!("{}\n", json::encode(&fitted(*response, bytes.unwrap_or(DEFAULT_BYTES))?))
             } else {

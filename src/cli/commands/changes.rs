@@ -13,7 +13,7 @@ use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::{self, Differing, Operation, QueryError, Request, Response};
 use crate::render::{budget, json, text};
 
-use super::affected::Place;
+use super::affected::{Place, read_paths};
 use super::ask::{Bounds, bounds, prefix_of};
 use super::{policy, say_synced};
 
@@ -47,6 +47,14 @@ pub fn run(session: &mut Session, global: &Global, typed: &Comparison, world: &m
 /// Lists what the changes of files reach.
 pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges, world: &mut World<'_>) -> Result<Exit, Stop> {
     let prefix = prefix_of(typed.path.as_deref().unwrap_or_default())?;
+    let mut paths = typed.paths.clone();
+    if typed.stdin {
+        paths.extend(read_paths(world)?);
+        if paths.is_empty() {
+            // Not to be taken for the question without any path, which means everything.
+            return if global.json { Err(Failure::usage("no path was given").into()) } else { Ok(Exit::NothingFound) };
+        }
+    }
     let bounds = bounds(&question(&typed.comparison, typed.path.clone(), typed.limit), prefix)?;
     let here = world.environment.current_dir.clone();
     let engine = session.engine(global, &world.environment)?;
@@ -61,8 +69,8 @@ pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges,
     let room = room(&bounds, global);
     let answer = engine
         .ask(admission, |snapshot| {
-            let paths = changed(snapshot, &typed.paths, &place, &bounds)?;
-            let paths = Paths { paths, prefix: bounds.prefix.clone(), limit: bounds.limit };
+            let changed = changed(snapshot, &paths, &place, &bounds)?;
+            let paths = Paths { paths: changed, prefix: bounds.prefix.clone(), limit: bounds.limit };
             answer(snapshot, Operation::ImpactChanges(paths), room)
         })
         .map_err(|error| Failure::of_engine(&error))?;
@@ -150,7 +158,7 @@ fn deliver(
 ) -> Result<Exit, Stop> {
     let Answer { value, checked, synced, .. } = answer;
     let Compared { response, built_at, commit } = value?;
-    let exit = if response.items.is_empty() { Exit::NothingFound } else { Exit::Answered };
+    let exit = if response.is_nothing() { Exit::NothingFound } else { Exit::Answered };
     let fitted = |response: Response, bytes: usize| budget::fit(response, bytes).map_err(|error| Failure::of_budget(&error));
     let options = text::Options { color: global.colored(world), source };
     let body = if global.json {
