@@ -234,8 +234,8 @@ impl Build<'_> {
         self.in_time()?;
         self.clock.lap("extract");
 
-        if format.map_or(capture.git.present, |format| format.as_str() != capture.git.object_format) {
-            // The repository was made anew under the scan.
+        if format.map(ObjectFormat::as_str) != capture.git.present.then_some(capture.git.object_format) {
+            // The repository was made anew, or removed, under the scan.
             return Ok(Attempt::Moved);
         }
         let state = self.scope.state(&capture);

@@ -150,7 +150,6 @@ pub struct Capture {
 #[derive(Clone, Debug)]
 pub struct Worktree {
     root: PathBuf,
-    git: bool,
 }
 
 impl Worktree {
@@ -161,20 +160,20 @@ impl Worktree {
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let root = root.canonicalize().map_err(|source| WorkspaceError::Root { source })?;
         directory::Root::open(&root)?;
-        let git = root.join(".git").symlink_metadata().is_ok();
-        if git {
-            git::open(&root)?;
+        let worktree = Self { root };
+        if worktree.has_git() {
+            git::open(&worktree.root)?;
         }
-        Ok(Self { root, git })
+        Ok(worktree)
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns whether the root is a Git worktree.
+    /// Returns whether the root is a Git worktree now: it may become one, or cease to be one, at any time.
     pub fn has_git(&self) -> bool {
-        self.git
+        self.root.join(".git").symlink_metadata().is_ok()
     }
 
     /// Returns in which format the repository names objects now; `None` without Git.
@@ -182,7 +181,7 @@ impl Worktree {
     /// # Errors
     /// When the repository cannot be opened any more.
     pub fn object_format(&self) -> Result<Option<ObjectFormat>, WorkspaceError> {
-        if self.git { git::open(&self.root).map(|repository| Some(git::object_format(&repository))) } else { Ok(None) }
+        if self.has_git() { git::open(&self.root).map(|repository| Some(git::object_format(&repository))) } else { Ok(None) }
     }
 
     /// Returns the digest of HEAD's tree in the encoding of [`GitState::index_digest`], which equals it exactly when nothing is staged;
@@ -203,7 +202,7 @@ impl Worktree {
     /// # Errors
     /// When the repository cannot be opened.
     pub fn descends(&self, head: &str, ancestor: &str, deadline: Instant) -> Result<bool, WorkspaceError> {
-        if self.git { history::descends(&self.root, head, ancestor, deadline) } else { Ok(false) }
+        if self.has_git() { history::descends(&self.root, head, ancestor, deadline) } else { Ok(false) }
     }
 }
 

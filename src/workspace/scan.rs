@@ -119,7 +119,7 @@ pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, O
 }
 
 fn look_at_git(worktree: &Worktree, root: &Root) -> Result<Snapshot, WorkspaceError> {
-    if worktree.git { git::read(&worktree.root, root) } else { Ok(Snapshot::none()) }
+    if worktree.has_git() { git::read(&worktree.root, root) } else { Ok(Snapshot::none()) }
 }
 
 /// What [`pass`] went through.
