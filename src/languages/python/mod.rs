@@ -25,6 +25,7 @@ pub struct Python;
 
 const SOURCE: Dialect = "python";
 const CONFTEST: &str = "conftest.py";
+const TESTS: &str = "tests.py";
 const STUB: Dialect = "python-stub";
 
 impl LanguageSupport for Python {
@@ -54,7 +55,7 @@ impl LanguageSupport for Python {
 
     fn is_test(&self, path: &RepoPath) -> bool {
         let (stem, suffix) = path.stem_and_suffix();
-        suffix == Some("py") && (stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest")
+        suffix == Some("py") && (stem.starts_with("test_") || stem.ends_with("_test") || matches!(stem, "tests" | "conftest"))
     }
 
     fn is_test_of(&self, test: &RepoPath, source: &RepoPath) -> bool {
@@ -64,6 +65,10 @@ impl LanguageSupport for Python {
         if source.file_name() == CONFTEST {
             let below = test.directory().strip_prefix(source.directory());
             return below.is_some_and(|rest| source.directory().is_empty() || rest.is_empty() || rest.starts_with('/'));
+        }
+        // The one file of tests that a package has, as Django begins it.
+        if test.file_name() == TESTS {
+            return source.directory() == test.directory() && !self.is_test(source);
         }
         let subject = match source.stem_and_suffix().0 {
             "__init__" => source.directory().rsplit('/').next().unwrap_or_default(),
