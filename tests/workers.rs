@@ -71,8 +71,11 @@ fn a_file_that_breaks_a_parser_costs_itself() {
         let path = format!("{fault}.py");
         let found = run(&sandbox, "", &["symbols", &path, "--on-stale", "refuse"]).ended(0);
         assert!(found.out.contains(&path), "{found:?}");
+        let words = format!("known_by_its_words_{fault}");
+        let found = run(&sandbox, "", &["symbols", &words, "--on-stale", "refuse"]).ended(0);
+        assert!(found.out.starts_with(&path), "{found:?}");
         let read = run(&sandbox, "", &["read", &path]).ended(0);
-        assert!(read.out.contains(&format!("known_by_its_words_{fault}")), "{read:?}");
+        assert!(read.out.contains(&words), "{read:?}");
     }
     assert_eq!(statuses["good.py"], "ok");
 
@@ -89,6 +92,86 @@ fn a_file_that_breaks_a_parser_costs_itself() {
     configure(&sandbox, &LIMITS.replace("67108864", "67108865"));
     assert_eq!(build(&sandbox, "", "sync"), (true, 5, 0), "and so are other limits");
     assert_eq!(build(&sandbox, "", "sync"), (false, 0, 0));
+}
+
+/// Returns the lines of the whole export.
+fn export(sandbox: &Sandbox) -> Vec<String> {
+    run(sandbox, "", &["export", "--on-stale", "refuse"]).ended(0).out.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_file_that_failed_is_found_by_its_text() {
+    let sandbox = tree(&["crash"]);
+    let long: String = (0..60).map(|number| format!("value_{number} = {number}\n")).collect();
+    sandbox.write("crash.py", format!("# fault: crash\n{long}def deliver_letters(): pass\ndeliver_letters()\n"));
+    assert_eq!(build(&sandbox, "file", "index"), (true, 3, 1));
+    let ask = |arguments: &[&str]| run(&sandbox, "", &[arguments, &["--on-stale", "refuse"]].concat()).ended(0).out;
+    let whole = "crash.py file  python, could not be parsed\n";
+    for question in ["deliver_letters", "letters deliver", "crash.py"] {
+        let found = ask(&["symbols", question]);
+        assert!(found.starts_with(whole), "{question}: {found}");
+    }
+    for question in ["deliver_letters", "where are letters delivered"] {
+        let found = ask(&["explore", question]);
+        assert!(found.starts_with(&format!("{whole}  62  def deliver_letters(): pass\n")), "{question}: {found}");
+    }
+    let callers = ask(&["callers", "good.good"]);
+    assert!(callers.contains("1 file could not be parsed: uses in there are not known\n"), "{callers}");
+    let answer = run(&sandbox, "", &["callers", "good.good", "--on-stale", "refuse", "--json"]).ended(0).json();
+    assert_eq!((&answer["coverage"]["failed_files"], &answer["coverage"]["parsed_files"]), (&1.into(), &2.into()));
+
+    let rows: Vec<serde_json::Value> = export(&sandbox)
+        .iter()
+        .map(|line| serde_json::from_str(line).expect("a row"))
+        .filter(|row: &serde_json::Value| row["path"] == "crash.py")
+        .collect();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!((&rows[0]["start_line"], &rows[0]["end_line"]), (&1.into(), &63.into()));
+    let said = serde_json::json!({"row": "diagnostic", "path": "crash.py", "line": 1, "col_byte": 0, "name": "crash.py",
+        "kind": "contains", "reason": "parser_crashed", "candidates": 0});
+    assert_eq!(rows[1], said);
+}
+
+#[test]
+fn which_files_failed_is_said_and_why() {
+    let sandbox = tree(&["crash", "memory"]);
+    let expected = "2 files could not be parsed\n  crash.py (parser_crashed)\n  memory.py (parser_memory)\n  they are found by";
+    let built = run(&sandbox, "file", &["index"]).ended(0);
+    assert!(built.out.contains(expected), "{built:?}");
+    let unchanged = run(&sandbox, "", &["sync"]).ended(0);
+    assert!(unchanged.out.contains(expected), "{unchanged:?}");
+    let failures =
+        serde_json::json!([{"path": "crash.py", "reason": "parser_crashed"}, {"path": "memory.py", "reason": "parser_memory"}]);
+    assert_eq!(run(&sandbox, "", &["sync", "--json"]).ended(0).json()["failures"], failures);
+    let last = &run(&sandbox, "", &["status", "--json"]).ended(0).json()["last_build"];
+    assert_eq!((&last["failed_files"], &last["failures"]), (&2.into(), &failures));
+    let status = run(&sandbox, "", &["status"]).ended(0);
+    assert!(status.out.contains("2 files could not be parsed") && status.out.contains("crash.py (parser_crashed)"), "{status:?}");
+}
+
+#[test]
+fn a_failure_is_recorded_alike_by_sync_and_by_index() {
+    let sandbox = tree(&[]);
+    assert_eq!(build(&sandbox, "", "index"), (true, 2, 0));
+    let equals_clean = |what: &str| {
+        let synced = export(&sandbox);
+        assert_eq!(build(&sandbox, "file", "index").2, 1, "{what}");
+        assert_eq!(synced, export(&sandbox), "{what}");
+    };
+    sandbox.write("bad.py", "# fault: crash\nfrom good import good\ngood()\n");
+    assert_eq!(build(&sandbox, "file", "sync"), (true, 1, 1));
+    equals_clean("met by a sync");
+    sandbox.write("good.py", "# moved\ndef good():\n    return 1\n");
+    assert_eq!(build(&sandbox, "", "sync"), (true, 1, 1));
+    equals_clean("carried along");
+    std::fs::rename(sandbox.tree().join("bad.py"), sandbox.tree().join("worse.py")).expect("renamed");
+    assert_eq!(build(&sandbox, "", "sync"), (true, 0, 1));
+    equals_clean("carried to another path");
+    sandbox.write("worse.py", "from good import good\ngood()\n");
+    assert_eq!(build(&sandbox, "", "sync"), (true, 1, 0));
+    sandbox.write("worse.py", "# fault: crash\nfrom good import good\ngood()\n");
+    assert_eq!(build(&sandbox, "file", "sync"), (true, 1, 1));
+    equals_clean("after it could be read for a while");
 }
 
 #[test]

@@ -5,12 +5,32 @@
 //! kept right for it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::languages::text;
+use crate::model::FileFacts;
 use crate::parse::{ParseFailure, ParseLimits};
 
 /// How many builds try a file that took too long. Others may have been in its way the first time.
 const ROUNDS: u32 = 2;
+
+/// A content that could not be parsed: why, and what its text says nevertheless. What the text says is made anew for each generation
+/// from the bytes, and kept nowhere else.
+#[derive(Clone, Debug)]
+pub(super) struct FailedContent {
+    pub parse: FailedParse,
+    pub facts: Arc<FileFacts>,
+    pub words: Arc<str>,
+}
+
+impl FailedContent {
+    pub fn new(parse: FailedParse, bytes: &[u8]) -> Self {
+        // The scan lets no other text pass.
+        let source = String::from_utf8_lossy(bytes);
+        Self { parse, facts: Arc::new(text::facts_of_failed(&source)), words: Arc::from(text::words(&source)) }
+    }
+}
 
 /// One failure to make facts of a content.
 #[derive(Clone, Debug, PartialEq, Eq)]

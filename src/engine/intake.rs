@@ -15,13 +15,13 @@ use crate::store::{ObjectRef, PackWriter};
 use crate::workspace::{ObjectFormat, blob_id};
 
 use super::EngineError;
-use super::failed::FailedParse;
+use super::failed::{FailedContent, FailedParse};
 
 /// A content as one dialect reads it: what facts are a function of.
 pub(super) type FactsKey = (ContentHash, Dialect);
 
 /// What a file's content came to.
-pub(super) type Extraction = Result<Arc<FileFacts>, FailedParse>;
+pub(super) type Extraction = Result<Arc<FileFacts>, FailedContent>;
 
 /// What was made of a content from its bytes.
 pub(super) struct Fresh {
@@ -76,7 +76,7 @@ impl Reading {
             Ok(Extracted { facts, encoded }) => Ok(Fresh { reading: self, extraction: Ok(facts), encoded }),
             Err(ParseError::File(failure)) => {
                 let failed = FailedParse::new(failure, *limits, self.build());
-                Ok(Fresh { reading: self, extraction: Err(failed), encoded: None })
+                Ok(Fresh { reading: self, extraction: Err(FailedContent::new(failed, bytes)), encoded: None })
             }
             Err(ParseError::Parser(error)) => Err(EngineError::Parser(error)),
         }
@@ -151,7 +151,7 @@ impl Intake<'_> {
     fn extract(&self, key: FactsKey, reading: Reading, bytes: &[u8]) -> Option<ParseFailure> {
         match reading.facts(self.parser, bytes, &self.limits) {
             Ok(fresh) => {
-                let failure = fresh.extraction.as_ref().err().map(|failed| failed.failure);
+                let failure = fresh.extraction.as_ref().err().map(|failed| failed.parse.failure);
                 self.extracted.insert(key, Some(fresh));
                 failure
             }

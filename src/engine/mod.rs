@@ -22,7 +22,8 @@ pub use error::{EngineError, Unavailable};
 pub use gate::{Admission, Answer, Checked, Snapshot};
 pub use owner::Engine;
 pub use report::{
-    BuildCounts, BuildOutcome, BuildStatus, Cleared, Freshness, KeptReport, LastBuild, LastBuildReport, Stage, Status, StatusWord,
+    BuildCounts, BuildOutcome, BuildStatus, Cleared, FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Stage,
+    Status, StatusWord,
 };
 pub use scope::Scope;
 pub use status::OPERATIONS;

@@ -1,14 +1,14 @@
 //! What builds and checks report: outcomes with counts, the last build, and the status of a scope (contract §2).
 //!
-//! Must not know how a report is shown. Invariant: no path, source or query text is in any of these.
+//! Must not know how a report is shown. Invariant: no source or query text is in any of these, and no path but those of files that
+//! could not be parsed.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
-use crate::store::Verified;
-use crate::store::{KeptGeneration, Role};
+use crate::store::{Generation, KeptGeneration, Role, StoreError, Verified};
 
 /// What `index` or `sync` came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct BuildOutcome {
     pub resolved_files: u64,
     pub elapsed_seconds: f64,
     pub counts: BuildCounts,
+    /// The first of the files that could not be parsed, by path.
+    pub failures: Vec<FailedFile>,
     pub stages: Vec<Stage>,
     /// Highest resident size of this process so far and of its parsers, in bytes; `None` where the system does not tell.
     pub peak_memory_bytes: Option<u64>,
@@ -52,6 +54,34 @@ pub struct BuildCounts {
     pub diagnostics: u64,
     pub partial_files: u64,
     pub failed_files: u64,
+}
+
+/// A file that could not be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedFile {
+    pub path: String,
+    /// The word of the contract.
+    pub reason: String,
+}
+
+impl FailedFile {
+    /// Most that a report lists; an export has all.
+    pub(super) const MOST: usize = 20;
+
+    pub(super) fn new(path: &str, reason: &str) -> Self {
+        Self { path: path.to_owned(), reason: reason.to_owned() }
+    }
+
+    /// Returns the first ones of a generation, by path.
+    pub(super) fn of_generation(generation: &Generation) -> Result<Vec<Self>, StoreError> {
+        if generation.coverage().failed_files == 0 {
+            return Ok(Vec::new());
+        }
+        let rows = generation.failed_files()?;
+        let reason = |failure: &str| failure.split(' ').next().unwrap_or_default().to_owned();
+        let failed = rows.iter().take(Self::MOST);
+        Ok(failed.map(|row| Self::new(&row.path, &row.failure.as_deref().map(reason).unwrap_or_default())).collect())
+    }
 }
 
 /// One stage of a build and how long it took.
@@ -109,6 +139,9 @@ pub struct LastBuildReport {
     pub check: &'static str,
     /// The generations that answers can come from or be compared with, the one that serves first.
     pub kept: Vec<KeptReport>,
+    /// How many files of the generation that serves could not be parsed, and the first of them by path.
+    pub failed_files: u64,
+    pub failures: Vec<FailedFile>,
 }
 
 /// A generation that is kept.

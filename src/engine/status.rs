@@ -10,7 +10,7 @@ use crate::store::{Cache, StoreError};
 use super::EngineError;
 use super::gate::check;
 use super::owner::Engine;
-use super::report::{Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
+use super::report::{FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
 use super::sync::last_build;
 
 /// The operations that this build answers.
@@ -68,8 +68,11 @@ impl Engine {
             status.reason = Some("code_disabled".to_owned());
             return status;
         }
+        let (mut failed_files, mut failures) = (0, Vec::new());
         match self.pin() {
             Ok(generation) => {
+                failed_files = generation.coverage().failed_files;
+                failures = FailedFile::of_generation(&generation).unwrap_or_default();
                 status.fingerprint = Some(generation.identity().fingerprint.hex());
                 let deadline = started + self.scope().limits().query();
                 (status.status, status.freshness, status.reason) = match check(self.scope(), &generation, deadline) {
@@ -92,7 +95,10 @@ impl Engine {
             }
         }
         let kept: Vec<KeptReport> = self.kept().iter().map(KeptReport::of).collect();
-        status.last_build = last_build.map(|build| LastBuildReport { build, watch: "none", check: "full", kept });
+        status.last_build = last_build.map(|build| {
+            let (watch, check) = ("none", "full");
+            LastBuildReport { build, watch, check, kept, failed_files, failures }
+        });
         status
     }
 }

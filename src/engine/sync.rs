@@ -17,9 +17,9 @@ use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generatio
 use crate::workspace::{Capture, EntryState, ObjectFormat, dirty};
 
 use super::EngineError;
-use super::failed::FailedParse;
+use super::failed::{FailedContent, FailedParse};
 use super::intake::{Extraction, FactsKey, Fresh, Intake, Known, Reading, Stored};
-use super::report::{BuildCounts, BuildOutcome, BuildStatus, LastBuild, Stage, now, peak_memory};
+use super::report::{BuildCounts, BuildOutcome, BuildStatus, FailedFile, LastBuild, Stage, now, peak_memory};
 use super::scope::{Scope, fingerprint};
 
 /// What a build may build on.
@@ -244,7 +244,7 @@ impl Build<'_> {
             && parent.identity().state == state
             && !failures.due
         {
-            return Ok(Attempt::Done(self.unchanged(parent, begun)));
+            return Ok(Attempt::Done(self.unchanged(parent, begun)?));
         }
         self.record_start();
 
@@ -339,10 +339,10 @@ impl Build<'_> {
         }
     }
 
-    fn unchanged(&mut self, parent: &Generation, begun: Instant) -> BuildOutcome {
+    fn unchanged(&mut self, parent: &Generation, begun: Instant) -> Result<BuildOutcome, EngineError> {
         let coverage = parent.coverage();
         let totals = parent.totals();
-        BuildOutcome {
+        Ok(BuildOutcome {
             status: BuildStatus::Unchanged,
             fingerprint: parent.identity().fingerprint,
             extracted_files: 0,
@@ -358,10 +358,11 @@ impl Build<'_> {
                 partial_files: coverage.partial_files,
                 failed_files: coverage.failed_files,
             },
+            failures: FailedFile::of_generation(parent).map_err(EngineError::Read)?,
             stages: self.clock.take(),
             peak_memory_bytes: peak_memory().map(|own| own + self.parser.peak_memory_bytes()),
             verified: None,
-        }
+        })
     }
 
     /// Adds to the facts cache what this build made. Failures stay out: they may be the machine's.
@@ -415,17 +416,17 @@ impl Build<'_> {
             self.in_time()?;
             let reading = Reading::of(self.scope.languages(), path);
             let before = failures.known.get(&key);
+            let Some(stored) = contents.stored.get(&key.0) else { return Err(EngineError::Busy) };
+            let bytes = self.cache.source(&key.0, stored.object).map_err(EngineError::Write)?;
             if let Some(failed) = before
                 && !failed.is_due(&limits, reading.build())
             {
-                contents.extracted.insert(key, Err(failed.clone()));
+                contents.extracted.insert(key, Err(FailedContent::new(failed.clone(), &bytes)));
                 continue;
             }
-            let Some(stored) = contents.stored.get(&key.0) else { return Err(EngineError::Busy) };
-            let bytes = self.cache.source(&key.0, stored.object).map_err(EngineError::Write)?;
             // One after the other, so that what took too long is tried alone.
             let mut fresh = reading.facts(self.parser, &bytes, &limits)?;
-            fresh.extraction = fresh.extraction.map_err(|failed| failed.after(before));
+            fresh.extraction = fresh.extraction.map_err(|failed| FailedContent { parse: failed.parse.after(before), ..failed });
             contents.take(key, fresh);
         }
         Ok(())
@@ -474,6 +475,7 @@ impl Build<'_> {
     ) -> Result<(Content, BuildOutcome), EngineError> {
         let scope = self.scope;
         let mut counts = BuildCounts::default();
+        let mut failures = Vec::new();
         let (mut extracted_files, mut reused_files) = (0, 0);
         let mut limitations = BTreeSet::new();
         let mut edges = resolved.edges.into_iter().peekable();
@@ -490,6 +492,7 @@ impl Build<'_> {
                 deprioritized: scope.policy().deprioritized(path),
                 facts: None,
                 failure: None,
+                words: None,
                 edges: edges.next_if(|(of, _)| of == path).map(|(_, edges)| edges),
             };
             if let EntryState::Included { hash, .. } = entry.state {
@@ -515,9 +518,14 @@ impl Build<'_> {
                         counts.partial_files += u64::from(facts.parse == ParseStatus::Partial);
                         file.facts = Some(Arc::clone(facts));
                     }
-                    Err(failure) => {
+                    Err(failed) => {
                         counts.failed_files += 1;
-                        file.failure = Some(failure.to_string());
+                        if failures.len() < FailedFile::MOST {
+                            failures.push(FailedFile::new(path.as_str(), failed.parse.failure.as_str()));
+                        }
+                        file.failure = Some(failed.parse.to_string());
+                        file.facts = Some(Arc::clone(&failed.facts));
+                        file.words = Some(Arc::clone(&failed.words));
                     }
                 }
                 if let Some(edges) = &file.edges {
@@ -552,6 +560,7 @@ impl Build<'_> {
             resolved_files: resolved.resolved_files,
             elapsed_seconds: 0.0,
             counts,
+            failures,
             stages: Vec::new(),
             peak_memory_bytes: None,
             verified: None,

@@ -3,7 +3,7 @@
 //!
 //! Must not judge what a file is for. Invariant: a heading is one line of the file, and code blocks hold none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::model::facts::Body;
@@ -42,6 +42,27 @@ pub fn facts(dialect: &str, source: &str) -> FileFacts {
         surface: Arc::new(Surface::default()),
         body: Body::default(),
     }
+}
+
+/// Makes the facts of a source file that no parser could read: those of its text, and nothing of its language.
+pub fn facts_of_failed(source: &str) -> FileFacts {
+    FileFacts { parse: ParseStatus::Failed, ..facts("text", source) }
+}
+
+/// Longer runs of letters and digits are data, which nobody asks for.
+const MAX_WORD: usize = 100;
+
+/// Returns the distinct words of a text, as they are written, in the order in which they first appear.
+pub fn words(source: &str) -> String {
+    let mut seen = HashSet::new();
+    let mut text = String::new();
+    for word in source.split(|character: char| !(character.is_alphanumeric() || character == '_')) {
+        if !word.is_empty() && word.len() <= MAX_WORD && seen.insert(word) {
+            text.push_str(word);
+            text.push(' ');
+        }
+    }
+    text
 }
 
 /// Returns how many lines a text has: its line feeds, and one more when something follows the last.
@@ -253,6 +274,15 @@ mod tests {
         check("rst", "==  ==\na   b\n==  ==\n", &[]);
         check("rst", "----\n\npara\n", &[]);
         check("rst", "", &[]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_source_that_no_parser_read() {
+        let source = "# Head\ndef send_mail(to): send_mail(to, Über)\n";
+        let facts = facts_of_failed(source);
+        assert_eq!((facts.parse, facts.lines, facts.headings.len(), facts.definitions.len()), (ParseStatus::Failed, 2, 0, 0));
+        assert_eq!(words(source), "Head def send_mail to Über ");
+        assert_eq!(words(&format!("{} a{} b", "x".repeat(101), "\0".repeat(3))), "a b ");
     }
 
     #[test]

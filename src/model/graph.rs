@@ -80,7 +80,7 @@ words! {
 }
 
 words! {
-    /// Why a reference has no `resolved_static` edge.
+    /// Why a reference has no `resolved_static` edge, or, of a whole file, why nothing in it is known.
     Reason {
         ExternalImport = "external_import",
         UnresolvedImport = "unresolved_import",
@@ -97,6 +97,10 @@ words! {
         CyclicBinding = "cyclic_binding",
         LocalBinding = "local_binding",
         PartialParse = "partial_parse",
+        /// Of a file: its parser took too long, crashed, or took too much memory.
+        ParseTimeout = "parse_timeout",
+        ParserCrashed = "parser_crashed",
+        ParserMemory = "parser_memory",
     }
 }
 

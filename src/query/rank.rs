@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use crate::model::{EdgeKind, PathPrefix, SymbolKind};
+use crate::model::{EdgeKind, ParseStatus, PathPrefix, SymbolKind};
 use crate::store::{Generation, NodeId, NodeRow, SearchHit, StoreError};
 
 use super::select::{self, Fit};
@@ -169,13 +169,13 @@ pub fn seeds(generation: &Generation, question: &str, prefix: &PathPrefix, limit
     span.record("words", asked.len());
     span.record("hits", hits.len());
     let best = hits.iter().map(|hit| -hit.score).fold(f64::MIN_POSITIVE, f64::max);
-    let mut scored: Vec<(f64, NodeRow)> = hits
-        .into_iter()
-        .filter_map(|hit| {
-            let coverage = coverage(&hit.node, &stemmed);
-            (coverage.words >= enough).then(|| (score(&hit, &coverage, best), hit.node))
-        })
-        .collect();
+    let mut scored: Vec<(f64, NodeRow)> = Vec::new();
+    for hit in hits {
+        let coverage = coverage(&hit.node, &stemmed, &words_in_text(generation, &hit.node, &asked)?);
+        if coverage.words >= enough {
+            scored.push((score(&hit, &coverage, best), hit.node));
+        }
+    }
     let order = |left: &(f64, NodeRow), right: &(f64, NodeRow)| {
         (is_demoted_for(&left.1, &asked).cmp(&is_demoted_for(&right.1, &asked)))
             .then_with(|| right.0.total_cmp(&left.0))
@@ -247,7 +247,23 @@ impl Asked<'_> {
     }
 }
 
-fn coverage(node: &NodeRow, asked: &[Asked<'_>]) -> Coverage {
+/// Returns which of the words stand in a file that could not be parsed; its text is all there is to find it by.
+fn words_in_text<'w>(generation: &Generation, node: &NodeRow, asked: &'w [String]) -> Result<Vec<&'w str>, StoreError> {
+    let mut found = Vec::new();
+    if node.kind == SymbolKind::File
+        && node.parse_status == ParseStatus::Failed
+        && let Ok(itself) = PathPrefix::parse(&node.path)
+    {
+        for word in asked {
+            if !generation.search(&words::forms(word), true, &itself, 1)?.is_empty() {
+                found.push(word.as_str());
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn coverage(node: &NodeRow, asked: &[Asked<'_>], in_text: &[&str]) -> Coverage {
     let name = words::parts(&node.name);
     let scope: Vec<String> = if node.kind == SymbolKind::File {
         words::parts(&node.path)
@@ -274,6 +290,8 @@ fn coverage(node: &NodeRow, asked: &[Asked<'_>]) -> Coverage {
             0.4
         } else if has(&path, word) {
             0.35
+        } else if in_text.contains(&word.word) {
+            0.3
         } else {
             continue;
         };

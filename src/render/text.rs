@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::model::{EdgeKind, Resolution, SymbolKind};
+use crate::model::{EdgeKind, ParseStatus, Resolution, SymbolKind};
 use crate::query::response::{Item, Near, Response, Role};
 use crate::query::select;
 use crate::store::NodeRow;
@@ -185,7 +185,9 @@ impl Page {
         if item.kind == Some(SymbolKind::File) {
             let path = self.paint(PATH, &clean(&item.path)).to_string();
             let kind = self.paint(KIND, kind).to_string();
-            let language = self.paint(FAINT, item.language.as_deref().unwrap_or_default()).to_string();
+            let language = item.language.as_deref().unwrap_or_default();
+            let unparsed = if item.parse_status == Some(ParseStatus::Failed) { ", could not be parsed" } else { "" };
+            let language = self.paint(FAINT, &format!("{language}{unparsed}")).to_string();
             self.line(format_args!("{path} {kind}  {language}"));
             return;
         }
@@ -406,6 +408,10 @@ impl Page {
         if boundary > 0 {
             self.faint(&format!("{} outside the path", counted(boundary, "relation")));
         }
+        let failed = response.coverage.failed_files;
+        if failed > 0 && matches!(response.operation, "callers" | "impact" | "impact_changes") {
+            self.faint(&format!("{} could not be parsed: uses in there are not known", counted(failed, "file")));
+        }
         if matches!(response.operation, "impact" | "impact_changes") {
             self.walk_remarks(response);
         } else if response.limitations.iter().any(|word| word == "traversal_limit") {
@@ -533,7 +539,14 @@ mod tests {
              1 use named `greet` could not be bound: they may mean it or another\n\
              2 of 1,234; --limit shows more\n",
         );
-        check(&response("callers", Some(greet()), Vec::new()), "no callers found of app.util.greet (app/util.py:1)\n");
+        let mut none = response("callers", Some(greet()), Vec::new());
+        check(&none, "no callers found of app.util.greet (app/util.py:1)\n");
+        none.coverage.failed_files = 2;
+        check(
+            &none,
+            "no callers found of app.util.greet (app/util.py:1)\n\
+             2 files could not be parsed: uses in there are not known\n",
+        );
     }
 
     #[test]

@@ -45,10 +45,12 @@ pub struct ContentFile {
     pub module: Option<Arc<str>>,
     pub test: bool,
     pub deprioritized: bool,
-    /// `None` for omitted entries and failed files; text files have facts with headings alone.
+    /// `None` for omitted entries; of text files and failed ones they say no more than a text does.
     pub facts: Option<Arc<FileFacts>>,
     /// Why parsing failed: the word of the contract (`parse_timeout` …), and behind a space what the engine wants to know later.
     pub failure: Option<String>,
+    /// The words of a file that could not be parsed, by which it is found.
+    pub words: Option<Arc<str>>,
     pub edges: Option<Arc<FileEdges>>,
 }
 

@@ -81,7 +81,7 @@ pub struct EdgeRow {
     pub name: Arc<str>,
 }
 
-/// A reference without a `resolved_static` edge.
+/// A reference without a `resolved_static` edge; or a whole file that could not be parsed, as something unknown that it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiagnosticRow {
     pub source: NodeId,
@@ -687,10 +687,24 @@ impl Generation {
         Ok(())
     }
 
-    /// Returns the first node and the number of nodes of each file, by path.
+    /// Returns the first and the last node of each file, by path.
     fn ranges(&self) -> Result<Vec<(i64, i64)>> {
         let sql = "SELECT node, node + nodes - 1 FROM files WHERE node IS NOT NULL ORDER BY id";
         self.rows("read the manifest", sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// Returns what is to be said of the files that could not be parsed, each at its beginning, by their nodes.
+    fn failures(&self) -> Result<HashMap<i64, DiagnosticRow>> {
+        let mut failures = HashMap::new();
+        for file in self.failed_files()? {
+            let Some(source) = file.node else { return Err(damaged("a failed file")) };
+            let word = file.failure.as_deref().and_then(|failure| failure.split(' ').next());
+            let reason = word.and_then(Reason::parse).ok_or_else(|| damaged("a failed file"))?;
+            let name = Arc::from(file.path.rsplit('/').next().unwrap_or_default());
+            let (kind, path) = (EdgeKind::Contains, file.path);
+            failures.insert(source.0, DiagnosticRow { source, kind, reason, path, line: 1, column: 0, name, candidates: 0 });
+        }
+        Ok(failures)
     }
 
     /// Visits all edges by path, line, column, kind and target.
@@ -711,6 +725,7 @@ impl Generation {
         let sql = "SELECT d.source, d.kind, d.reason, f.path, d.line, d.col, d.candidates, d.name
              FROM diagnostics d JOIN code_nodes n ON n.id = d.source JOIN files f ON f.id = n.file
              WHERE d.source BETWEEN ?1 AND ?2";
+        let mut failures = self.failures()?;
         for (first, last) in self.ranges()? {
             let rows = self.rows("read diagnostics", sql, [Value::Integer(first), Value::Integer(last)], |row| {
                 let diagnostic = DiagnosticRow {
@@ -729,6 +744,7 @@ impl Generation {
             for (diagnostic, name) in rows {
                 diagnostics.push(DiagnosticRow { name: self.name(name)?, ..diagnostic });
             }
+            diagnostics.extend(failures.remove(&first));
             diagnostics.sort_by_key(|row| (row.line, row.column, row.kind, row.reason, row.source));
             for diagnostic in &diagnostics {
                 visit(diagnostic).map_err(|source| StoreError::Receiver { source })?;

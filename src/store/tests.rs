@@ -112,6 +112,7 @@ impl Fixture {
                 deprioritized: false,
                 facts: Some(Arc::new(facts(text))),
                 failure: None,
+                words: None,
                 edges: None,
             });
         }

@@ -445,6 +445,7 @@ impl<'a> Load<'a> {
             for heading in file.facts.as_deref().map_or(&[][..], |facts| &facts.headings) {
                 append_words(&heading.text, headings);
             }
+            append_words(file.words.as_deref().unwrap_or_default(), docstring);
             put(nodes.node, [name, place, signature, docstring, headings])?;
             let stem = path.stem_and_suffix().0;
             let definitions = file.facts.as_deref().map_or(&[][..], |facts| &facts.definitions);
@@ -598,6 +599,7 @@ mod tests {
             deprioritized: false,
             facts,
             failure: None,
+            words: None,
             edges: None,
         }
     }
@@ -629,8 +631,9 @@ mod tests {
         let query =
             vec![definition("Query", SymbolKind::Class, None, 1), definition("Query.iterator", SymbolKind::Method, Some(0), 2)];
         let heading = Heading { text: Arc::from("Getting started"), level: 1, line: 1 };
-        let mut broken = file("broken.py", Some("python"), None);
-        broken.failure = Some("parse_timeout".to_owned());
+        let mut broken = file("broken.py", Some("python"), Some(facts(Vec::new(), Vec::new(), ParseStatus::Failed)));
+        broken.failure = Some("parse_timeout rounds=1".to_owned());
+        broken.words = Some(Arc::from("class MailQueue pass "));
         let mut left_out = file("secret.pem", None, None);
         left_out.entry.state = EntryState::Omitted { reason: Omission::Credentials, hash: None, size: None };
         left_out.object = None;
@@ -703,7 +706,10 @@ mod tests {
         assert_eq!(generation.unresolved_calls_in(callers[0].source).expect("read"), 1);
         assert_eq!(generation.files_of_module("lib.query").expect("read").len(), 1);
         assert_eq!(generation.omissions().expect("read")[0].omitted.as_deref(), Some("credentials"));
-        assert_eq!(generation.file("broken.py").expect("read").and_then(|file| file.failure).as_deref(), Some("parse_timeout"));
+        assert_eq!(
+            generation.file("broken.py").expect("read").and_then(|file| file.failure).as_deref(),
+            Some("parse_timeout rounds=1")
+        );
         assert_eq!(generation.headings("README.md").expect("read"), [(1, 1, "Getting started".to_owned())]);
         let (shown, total) = generation.map(&everywhere, 1, 9).expect("read");
         assert_eq!((shown.len(), total), (2, 2));
@@ -726,6 +732,8 @@ mod tests {
         assert_eq!(search(&["iterator", "nowhere"], false), "");
         assert_eq!(search(&["iterator", "nowhere"], true), "iterator");
         assert_eq!(search(&["started"], false), "README.md");
+        assert_eq!(search(&["mailqueue"], false), "broken.py");
+        assert_eq!(search(&["mail", "pass"], false), "broken.py");
         for hostile in ["\"", "*", "iterator*", "NEAR(a b)", "name:iterator", "a\"b", "", "AND", "\0", "-"] {
             search(&[hostile], true);
             search(&[hostile, "iterator"], false);
@@ -764,13 +772,15 @@ mod tests {
             line(writeln!(text, "{}:{}:{} {} {}", edge.path, edge.line, edge.column, edge.kind.as_str(), edge.name))
         };
         generation.each_edge(edges).expect("visited");
-        generation.each_diagnostic(&mut |row| line(writeln!(text, "{}:{} {}", row.path, row.line, row.name))).expect("visited");
+        generation
+            .each_diagnostic(&mut |row| line(writeln!(text, "{}:{} {} {}", row.path, row.line, row.name, row.reason.as_str())))
+            .expect("visited");
         assert_eq!(
             text,
             "README.md README.md\napp/user.py user.py\napp/user.py main\nbroken.py broken.py\nlib/query.py query.py\n\
              lib/query.py Query\nlib/query.py iterator\napp/user.py:1:4 contains main\napp/user.py:2:1 imports iterator\n\
              app/user.py:2:5 calls iterator\nlib/query.py:1:4 contains Query\nlib/query.py:2:4 contains iterator\n\
-             app/user.py:3 lost\n"
+             app/user.py:3 lost unresolved_name\nbroken.py:1 broken.py parse_timeout\n"
         );
     }
 }

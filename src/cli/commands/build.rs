@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{BuildOutcome, BuildStatus, Verified};
+use crate::engine::{BuildOutcome, BuildStatus, FailedFile, Verified};
 
 use crate::render::text::{counted, grouped};
 
@@ -37,6 +37,8 @@ struct Report<'a> {
     diagnostics: u64,
     partial_files: u64,
     failed_files: u64,
+    /// The first of these, by path.
+    failures: &'a [FailedFile],
     peak_memory_bytes: Option<u64>,
     stages: Vec<StageReport<'a>>,
     /// What a check of everything stored found; null when there was none.
@@ -83,6 +85,7 @@ fn report(outcome: &BuildOutcome) -> Report<'_> {
         diagnostics: counts.diagnostics,
         partial_files: counts.partial_files,
         failed_files: counts.failed_files,
+        failures: &outcome.failures,
         peak_memory_bytes: outcome.peak_memory_bytes,
         stages: outcome
             .stages
@@ -150,7 +153,9 @@ fn text(outcome: &BuildOutcome) -> String {
     if of.failed_files > 0 {
         text.push_str(&format!(" · {} could not be parsed", counted(of.failed_files, "file")));
     }
-    text.push_str(&format!("\nready · {:.2} s", outcome.elapsed_seconds));
+    text.push('\n');
+    text.push_str(&super::said_of_failures(of.failed_files, &outcome.failures));
+    text.push_str(&format!("ready · {:.2} s", outcome.elapsed_seconds));
     if let Some(peak) = outcome.peak_memory_bytes {
         text.push_str(&format!(" · {} MiB at most", grouped(peak >> 20)));
     }

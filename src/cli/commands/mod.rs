@@ -12,7 +12,8 @@ mod query;
 mod status;
 
 use crate::config::OnStale;
-use crate::engine::BuildOutcome;
+use crate::engine::{BuildOutcome, FailedFile};
+use crate::render::text::{clean, counted};
 
 use super::arguments::{self, Arguments, Command, Global};
 use super::failure::Exit;
@@ -45,6 +46,28 @@ fn policy(typed: Option<arguments::OnStale>, scope: OnStale) -> OnStale {
         Some(arguments::OnStale::Sync) => OnStale::Sync,
         None => scope,
     }
+}
+
+/// Most files that could not be parsed which are named to people.
+const MOST_NAMED: usize = 5;
+
+/// Returns the lines that say which files could not be parsed, and what to do; nothing when all could. `failures` are the first ones.
+fn said_of_failures(count: u64, failures: &[FailedFile]) -> String {
+    let mut text = String::new();
+    for FailedFile { path, reason } in failures.iter().take(MOST_NAMED) {
+        text.push_str(&format!("  {} ({reason})\n", clean(path)));
+    }
+    let more = count.saturating_sub(failures.len().min(MOST_NAMED) as u64);
+    if more > 0 {
+        text.push_str(&format!("  and {}\n", counted(more, "other")));
+    }
+    if count > 0 {
+        text.push_str(
+            "  they are found by path and text; what they define and use is not known. Raise `parse_seconds` or\n  \
+             `worker_memory_bytes` under [limits], or `exclude` them; `sextant index` tries each again\n",
+        );
+    }
+    text
 }
 
 /// Says that a sync went before the answer.

@@ -77,6 +77,11 @@ fn text(status: &Status, quiet: bool) -> String {
             row("kept", &format!("{}… {}{built}", &kept.fingerprint[..12.min(kept.fingerprint.len())], kept.role));
         }
         row("check", &format!("{} before each answer; watcher: {}", last.check, last.watch));
+        if last.failed_files > 0 {
+            row("failed", &format!("{} could not be parsed", counted(last.failed_files, "file")));
+            let said = super::said_of_failures(last.failed_files, &last.failures);
+            said.lines().for_each(|line| row("", line.trim_start()));
+        }
     }
     row("engine", &status.engine);
     text

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{EdgeKind, PathPrefix, SymbolKind};
+use crate::model::{EdgeKind, ParseStatus, PathPrefix, SymbolKind};
 use crate::query::response::{EDGES_OUTSIDE, ITEM_LIMIT, Item, OUTPUT_BUDGET, Role, TRAVERSAL_LIMIT};
+use crate::query::source::SourceFile;
 use crate::query::walk::{self, Direction, Neighbour};
-use crate::query::{Result, rank, select};
+use crate::query::{Result, rank, select, words};
 use crate::store::{NodeId, NodeRow};
 
 use super::Context;
@@ -59,7 +60,7 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
 
     let mut items = Vec::with_capacity(limit);
     for seed in &seeds {
-        items.push(seed_item(context, seed)?);
+        items.push(seed_item(context, seed, question)?);
     }
     for Related { seed, direction, neighbour } in &chosen {
         let mut item = context.relation(&seeds[*seed], neighbour, *direction)?;
@@ -87,12 +88,30 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
     Ok(())
 }
 
-fn seed_item(context: &mut Context<'_>, seed: &NodeRow) -> Result<Item> {
+fn seed_item(context: &mut Context<'_>, seed: &NodeRow, question: &str) -> Result<Item> {
     let mut item = context.item(seed);
     item.role = Some(Role::Seed);
     item.wanted = Some(context.head(seed));
     context.show(&mut item, seed)?;
+    // Of a file that is known by its text alone, its head says nothing of why it is shown.
+    if seed.kind == SymbolKind::File
+        && seed.parse_status == ParseStatus::Failed
+        && let Some(source) = &mut item.source
+    {
+        source.lines = telling_line(&source.file, question)..=*source.lines.end();
+    }
     Ok(item)
+}
+
+/// Returns the first of the lines that hold most of a question's words.
+fn telling_line(file: &SourceFile, question: &str) -> u32 {
+    let asked = words::of_question(question);
+    let held = |number: u32| {
+        let line = file.line(number).unwrap_or_default().to_lowercase();
+        asked.iter().filter(|word| line.contains(word.as_str())).count()
+    };
+    let telling = (1..=file.line_count()).map(|number| (std::cmp::Reverse(held(number)), number)).min();
+    telling.map_or(1, |(_, number)| number)
 }
 
 /// Gives every list a turn until the room is spent; a node is shown once. Returns the chosen ones, list by list, and how many are left out.

@@ -41,6 +41,7 @@ pub fn publish(files: Vec<Written>, check: impl FnOnce(&Generation)) {
             deprioritized: false,
             facts: Some(Arc::new(file.facts)),
             failure: None,
+            words: None,
             edges: is_code.then(|| Arc::new(file.edges)),
         }
     });

@@ -125,6 +125,10 @@ pub fn test_remarks(response: &Response) -> Vec<String> {
     if boundary > 0 {
         remarks.push(format!("{} outside the path", counted(boundary, "relation")));
     }
+    let failed = response.coverage.failed_files;
+    if failed > 0 {
+        remarks.push(format!("{} could not be parsed: uses in there are not known", counted(failed, "file")));
+    }
     if has(DEPTH_LIMIT) || has(NODE_LIMIT) || has(TRAVERSAL_LIMIT) {
         remarks.push("the change reaches further than one answer follows: other tests may use it, too".to_owned());
     }
