@@ -15,20 +15,10 @@ use super::words;
 /// Most hits of one text search that are ranked.
 const MAX_HITS: usize = 300;
 
-/// Returns whether a node belongs to tests: by its language's names of files, or by a folder or module of that name.
-fn is_of_tests(node: &NodeRow) -> bool {
-    node.test || node.path.split('/').any(|part| part == "tests" || part.starts_with("tests."))
-}
-
-/// Returns whether a node is ranked last.
-pub fn is_demoted(node: &NodeRow) -> bool {
-    is_of_tests(node) || node.generated || node.minified || node.deprioritized
-}
-
 /// Returns whether a node is ranked last in the answer to `words`: who asks for tests wants tests.
 fn is_demoted_for(node: &NodeRow, words: &[String]) -> bool {
     let wants_tests = words.iter().any(|word| words::is_same_word(word, "test"));
-    (is_of_tests(node) && !wants_tests) || node.generated || node.minified || node.deprioritized
+    (select::is_of_tests(node) && !wants_tests) || node.generated || node.minified || node.deprioritized
 }
 
 /// How a node matches the query of `symbols`; the smaller the better.
@@ -208,8 +198,9 @@ fn named_seeds(generation: &Generation, question: &str, prefix: &PathPrefix) -> 
     for token in words::identifiers(question) {
         let mut found = exact_path(generation, token, prefix)?;
         let named = select::by_name(generation, token, prefix)?;
-        let best = named.iter().map(|(fit, node)| (is_demoted(node), *fit)).min();
-        found.extend(named.into_iter().filter(|(fit, node)| Some((is_demoted(node), *fit)) == best).map(|(_, node)| node));
+        let best = named.iter().map(|(fit, node)| (select::is_demoted(node), *fit)).min();
+        found
+            .extend(named.into_iter().filter(|(fit, node)| Some((select::is_demoted(node), *fit)) == best).map(|(_, node)| node));
         // A plain word that many definitions bear says little; the text search weighs it with the others.
         if found.len() > 4 && !token.contains(['.', ':']) {
             continue;

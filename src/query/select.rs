@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use crate::model::{PathPrefix, RepoPath, SymbolId, SymbolKind};
 use crate::store::{Generation, NodeRow, StoreError};
 
-use super::rank;
 use super::words;
 
 /// Most nodes of one name that are looked at.
@@ -72,7 +71,7 @@ pub fn select(generation: &Generation, text: &str, prefix: &PathPrefix) -> Resul
         0 => Selection::None { near: near(generation, text, prefix)? },
         1 => Selection::One(Box::new(nodes.remove(0))),
         total => {
-            nodes.sort_by_key(rank::is_demoted);
+            nodes.sort_by_key(is_demoted);
             nodes.truncate(MAX_CHOICES);
             Selection::Several { choices: nodes, total }
         }
@@ -227,7 +226,7 @@ pub fn near(generation: &Generation, text: &str, prefix: &PathPrefix) -> Result<
             }
         }
     }
-    let key = |(distance, node): &(usize, NodeRow)| (rank::is_demoted(node), *distance, node.path.clone(), node.start_byte);
+    let key = |(distance, node): &(usize, NodeRow)| (is_demoted(node), *distance, node.path.clone(), node.start_byte);
     candidates.sort_by_cached_key(key);
     // Where slips of the finger lead to a name, names that only share a word with it are noise.
     if candidates.iter().any(|(distance, _)| *distance < SHARED) {
@@ -237,4 +236,14 @@ pub fn near(generation: &Generation, text: &str, prefix: &PathPrefix) -> Result<
     let mut seen = BTreeSet::new();
     candidates.retain(|(_, node)| node.kind != SymbolKind::File && seen.insert(node.name.clone()));
     Ok(candidates.into_iter().take(MAX_NEAR).map(|(_, node)| node).collect())
+}
+
+/// Returns whether a node belongs to tests: by its language's names of files, or by a folder or module of that name.
+pub fn is_of_tests(node: &NodeRow) -> bool {
+    node.test || node.path.split('/').any(|part| part == "tests" || part.starts_with("tests."))
+}
+
+/// Returns whether a node is ranked last.
+pub fn is_demoted(node: &NodeRow) -> bool {
+    is_of_tests(node) || node.generated || node.minified || node.deprioritized
 }

@@ -46,7 +46,7 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
             cut |= hop.cut;
             let mut neighbours = hop.neighbours;
             // A stable sort: within each half the order of relations stays.
-            neighbours.sort_by_key(|neighbour| (rank::is_demoted(&neighbour.node), neighbour.resolution()));
+            neighbours.sort_by_key(|neighbour| (select::is_demoted(&neighbour.node), neighbour.resolution()));
             relations.push(neighbours.into_iter().map(|neighbour| Related { seed: index, direction, neighbour }).collect());
         }
         if seed.kind != SymbolKind::File {
