@@ -144,7 +144,7 @@ fn unusable(problem: &'static str) -> WorkspaceError {
 }
 
 fn unreadable(what: &'static str) -> impl FnOnce(gix::Error) -> WorkspaceError {
-    move |source| WorkspaceError::Git { what, source: Box::new(source) }
+    move |source| WorkspaceError::Git { what, source: GitCause::of(&source) }
 }
 
 /// Opens the repository of a worktree, isolated from the configuration of the system, the user and the environment.
@@ -211,9 +211,61 @@ fn explain(root: &Path, error: gix::Error) -> WorkspaceError {
         if text.contains("trust") || text.contains("owner") || text.contains("unsafe") {
             problem = "it belongs to another user";
         }
+        if text.contains("Could not parse configuration") {
+            // gix quotes the line, and a line of a configuration may hold a credential.
+            return unusable("its configuration has a syntax error");
+        }
         cause = current.source();
     }
-    WorkspaceError::Repository { problem, source: Some(Box::new(error)) }
+    WorkspaceError::Repository { problem, source: Some(GitCause::of(&error)) }
+}
+
+/// What gix says of its failure, in one line and without the directories that it names: an error goes to whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GitCause(String);
+
+impl GitCause {
+    fn of(error: &dyn std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let more = error.to_string();
+            // Some errors repeat their cause in their own words.
+            if !text.contains(&more) {
+                text.push_str(": ");
+                text.push_str(&more);
+            }
+            cause = error.source();
+        }
+        Self(shorten_paths(&text.replace(char::is_control, " ")))
+    }
+}
+
+/// Replaces each absolute path in a text by its last part.
+fn shorten_paths(text: &str) -> String {
+    let mut short = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        short.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let before = short.chars().next_back();
+        let quote = before.filter(|character| matches!(character, '"' | '\'' | '`'));
+        if quote.is_none() && before.is_some_and(|character| !character.is_whitespace() && !matches!(character, '(' | '=')) {
+            short.push('/');
+            rest = &rest[1..];
+            continue;
+        }
+        let end = rest.find(|character: char| match quote {
+            Some(quote) => character == quote,
+            None => character.is_whitespace() || matches!(character, ',' | ')' | ':' | ';'),
+        });
+        let (path, after) = rest.split_at(end.unwrap_or(rest.len()));
+        short.push_str(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
+        rest = after;
+    }
+    short.push_str(rest);
+    short
 }
 
 /// Reads HEAD, the index and the ignore rules of a worktree.
@@ -341,4 +393,22 @@ fn read_outside(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
     directory::read_small(&file, IGNORE_FILE_LIMIT).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_the_machine_are_shortened() {
+        let check = |text: &str, want: &str| assert_eq!(shorten_paths(text), want);
+        check("refs/heads/main is gone", "refs/heads/main is gone");
+        check(
+            "\"/home/u/a b/r\" is no repository: Missing HEAD at \".git/HEAD\"",
+            "\"r\" is no repository: Missing HEAD at \".git/HEAD\"",
+        );
+        check("at /home/u/r/: denied, path=/x/y", "at r: denied, path=y");
+        check("/", "");
+        check("a / b 'open/", "a  b 'open/");
+    }
 }

@@ -23,7 +23,7 @@ use std::time::Instant;
 use crate::model::{ContentHash, RepoPath};
 
 pub use content::{ObjectFormat, blob_id};
-pub use git::TrackedIndex;
+pub use git::{GitCause, TrackedIndex};
 pub use manifest::{Changes, diff, dirty};
 pub use policy::{Policy, PolicyError};
 pub use scan::{PassOutcome, ScanLimits, Visitor, list, pass, scan};
@@ -220,7 +220,7 @@ pub enum WorkspaceError {
     Repository {
         problem: &'static str,
         #[source]
-        source: Option<Box<gix::Error>>,
+        source: Option<GitCause>,
     },
     /// `unsupported_git_object_format`.
     #[error("the object format of this Git repository is not supported")]
@@ -230,7 +230,7 @@ pub enum WorkspaceError {
     Git {
         what: &'static str,
         #[source]
-        source: Box<gix::Error>,
+        source: GitCause,
     },
     /// `repository_read_failed`.
     #[error("{path} cannot be read")]

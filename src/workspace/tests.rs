@@ -761,6 +761,32 @@ fn repositories_that_cannot_be_used() {
 }
 
 #[test]
+fn what_is_said_of_a_damaged_repository_holds_no_place_and_no_content() {
+    let check = |file: &str, content: &str, want: &str| {
+        let fixture = Fixture::repository();
+        fixture.write("a.py", "a").commit();
+        fixture.write(file, content);
+        let root = fixture.directory.path().canonicalize().expect("it exists");
+        let error = try_scan(&root, true).map(|_| ()).expect_err(file);
+        let mut said = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            said = format!("{said}: {error}");
+            cause = error.source();
+        }
+        assert!(said.contains(want), "{said}");
+        for hidden in [&*root.to_string_lossy(), "token", "\n"] {
+            assert!(!said.contains(hidden), "{said}");
+        }
+    };
+    check(".git/HEAD", "", "HEAD");
+    check(".git/HEAD", "ref: refs/heads/no name\n\n", "HEAD");
+    check(".git/config", "[core]\n[remote \"x\"\n\turl = https://u:token@h/r\n", "configuration has a syntax error");
+    check(".git/config", "[core]\n\trepositoryformatversion = 9\n", "format");
+    check(".git/index", "token", "index");
+}
+
+#[test]
 fn repositories_of_others_and_pipes_are_refused() {
     let fixture = Fixture::repository();
     fixture.write("a.py", "a").commit();
