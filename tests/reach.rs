@@ -7,11 +7,11 @@ use crate::program::Run;
 use crate::sandbox::Sandbox;
 
 /// Runs the program with something on its standard input.
-fn with_input(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Run {
+fn with_input(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Run {
     let mut command = sandbox.program(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("the program reads");
+    child.stdin.take().expect("it is piped").write_all(input).expect("the program reads");
     Run::from(child.wait_with_output().expect("the program ends"))
 }
 
@@ -64,13 +64,22 @@ fn no_tests_is_said_only_of_what_was_followed() {
 #[test]
 fn paths_come_as_git_prints_them_or_as_seen_from_here() {
     let sandbox = shop();
-    let with_input = |input: &str| with_input(&sandbox, &["tests", "--stdin", "--quiet"], input);
+    let with_input = |input: &[u8]| with_input(&sandbox, &["tests", "--stdin", "--quiet"], input);
     for input in ["app/core.py\n", "app/core.py", "app/core.py\r\n\r\n", "./app/core.py\n", "app/lonely.py\n\napp/core.py\n"] {
-        assert_eq!(with_input(input).ended(0).out, "tests/test_service.py\n", "{input:?}");
+        assert_eq!(with_input(input.as_bytes()).ended(0).out, "tests/test_service.py\n", "{input:?}");
     }
-    assert_eq!(with_input("").ended(1).out, "");
+    sandbox.write("app/na\u{ef}ve.py", "from app.core import f\n");
+    sandbox.sextant(&["sync", "--quiet"]).ended(0);
+    for input in [&b"\"app/na\\303\\257ve.py\"\napp/core.py\n"[..], b"app/na\xc3\xafve.py\0app/core.py\0"] {
+        let run = with_input(input).ended(0);
+        assert_eq!((run.out.as_str(), run.err.as_str()), ("tests/test_service.py\n", ""), "{}", input.escape_ascii());
+    }
+    let no_text = with_input(b"\xff.py\napp/core.py\n").ended(0);
+    assert_eq!(no_text.out, "tests/test_service.py\n");
+    assert!(no_text.err.contains("not followed: \u{fffd}.py (not in the index"), "{no_text:?}");
+    assert_eq!(with_input(b"").ended(1).out, "");
     let many: String = (0..300).map(|index| format!("app/none{index}.py\n")).collect();
-    let run = with_input(&format!("{many}app/core.py\n")).ended(0);
+    let run = with_input(format!("{many}app/core.py\n").as_bytes()).ended(0);
     assert_eq!((run.out.as_str(), run.err.lines().count()), ("tests/test_service.py\n", 300));
 
     let from = |directory: &str, path: &str| {
@@ -148,7 +157,7 @@ fn changed_paths_come_from_standard_input_too() {
     sandbox.write("app/core.py", "def f():\n    return 2\n");
     sandbox.write("app/lonely.py", "def nobody():\n    return 2\n");
     sandbox.sextant(&["sync", "--quiet"]).ended(0);
-    let with_input = |input: &str| with_input(&sandbox, &["impact-changes", "--stdin", "--quiet"], input);
+    let with_input = |input: &str| with_input(&sandbox, &["impact-changes", "--stdin", "--quiet"], input.as_bytes());
     assert!(with_input("app/core.py\napp/lonely.py\n").ended(0).out.contains("serve"));
     // No path is not every path.
     assert_eq!(with_input("").ended(1).out, "");

@@ -106,7 +106,7 @@ pub enum Command {
         /// Changed source files, as seen from here or from the root of the worktree
         #[arg(value_name = "PATH", required_unless_present = "stdin")]
         paths: Vec<String>,
-        /// Read more paths from standard input, one a line
+        /// Read more paths from standard input: one a line, as Git prints them, or each ended by a NUL
         #[arg(long)]
         stdin: bool,
         #[command(flatten)]
@@ -211,7 +211,7 @@ pub struct ImpactChanges {
     /// Files that changed, or directories of such; everything that changed when none is given
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
-    /// Read more paths from standard input, one a line
+    /// Read more paths from standard input: one a line, as Git prints them, or each ended by a NUL
     #[arg(long)]
     pub stdin: bool,
     /// Compare with this kept index: `previous`, `first` at this branch and HEAD, or the beginning of a fingerprint

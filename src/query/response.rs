@@ -73,6 +73,9 @@ pub struct Response {
     /// How many items there were before any limit, containers that a walk only climbed to not counted.
     #[serde(skip)]
     pub total: u64,
+    /// Whether the walk went as deep as any may, so that nobody can ask for more, for people.
+    #[serde(skip)]
+    pub deepest: bool,
 }
 
 impl Response {
@@ -100,6 +103,7 @@ impl Response {
             limitations: LIMITATIONS[..2].iter().map(|word| (*word).to_owned()).collect(),
             subject: None,
             total: 0,
+            deepest: false,
         };
         if !identity.git {
             response.limit(NO_GIT);

@@ -193,6 +193,7 @@ mod tests {
             operation: "explore",
             status: Status::Ok,
             total: items.len() as u64,
+            deepest: false,
             items,
             coverage: CoverageReport::default(),
             limitations: vec!["static_analysis_only".to_owned(), "dynamic_relationships_may_be_missing".to_owned()],

@@ -11,7 +11,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use crate::model::{EdgeKind, ParseStatus, Resolution, SymbolKind};
-use crate::query::response::{Item, Near, Response, Role};
+use crate::query::request::MAX_LIMIT;
+use crate::query::response::{Item, Near, OUTPUT_BUDGET, Response, Role};
 use crate::query::select;
 use crate::store::NodeRow;
 
@@ -398,11 +399,11 @@ impl Page {
         let shown = response.items.iter().filter(|item| !item.repeated && !item.is_container()).count() as u64;
         if response.total > shown {
             let more = match response.operation {
-                "explore" => "a narrower question or --path",
-                "changes" => "a larger --max-bytes",
-                _ => "--limit",
+                "explore" => "a narrower question or --path shows more",
+                "changes" => "a larger --max-bytes shows more",
+                _ => more(response),
             };
-            self.faint(&format!("{} of {}; {more} shows more", grouped(shown), grouped(response.total)));
+            self.faint(&format!("{} of {}; {more}", grouped(shown), grouped(response.total)));
         }
         let boundary = response.coverage.path_boundary_edges;
         if boundary > 0 {
@@ -420,6 +421,17 @@ impl Page {
         if response.operation == "read" && response.limitations.iter().any(|word| word == "source_truncated") {
             self.faint("cut: ask for fewer lines");
         }
+    }
+}
+
+/// Returns what shows more of an answer that a limit cut. The largest limit can only be helped by asking for less.
+fn more(response: &Response) -> &'static str {
+    if response.limitations.iter().any(|word| word == OUTPUT_BUDGET) {
+        "a larger --max-bytes shows more"
+    } else if response.items.len() < MAX_LIMIT {
+        "--limit shows more"
+    } else {
+        "--path narrows the question"
     }
 }
 
@@ -496,6 +508,7 @@ mod tests {
             operation,
             status: Status::Ok,
             total: items.len() as u64,
+            deepest: false,
             items,
             coverage: CoverageReport::default(),
             limitations: Vec::new(),

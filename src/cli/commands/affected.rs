@@ -4,6 +4,7 @@
 //! Must not know how tests are found. Invariant: a path that cannot be followed is named and never counted as one without tests, and
 //! "none" is not said where a limit was met.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -89,7 +90,7 @@ pub fn run(
         };
         let paths: BTreeSet<String> = response.items.iter().map(|item| place.seen_from_here(&item.path)).collect();
         for path in paths {
-            writeln!(world.out, "{path}")?;
+            writeln!(world.out, "{}", as_argument(&path))?;
         }
         if !global.quiet {
             for remark in remarks {
@@ -146,6 +147,8 @@ fn find(
             }
         }
         match reason {
+            // No file of such a name is ever indexed, wherever it lies.
+            _ if candidates.is_empty() && typed.contains([':', '\\']) => failed(typed, "unrepresentable_path"),
             _ if candidates.is_empty() => failed(typed, "outside_worktree"),
             Some(reason) => failed(typed, &reason),
             None => {}
@@ -164,18 +167,47 @@ fn find(
     Ok(Found { response: Some(Box::new(response)), not_followed })
 }
 
-/// Reads paths, one a line; a line may end as lines do elsewhere.
+/// Reads paths from standard input.
 pub(super) fn read_paths(world: &mut World<'_>) -> Result<Vec<String>, Failure> {
-    let mut input = String::new();
-    let read = world.input.take(MAX_INPUT).read_to_string(&mut input);
+    let mut input = Vec::new();
+    let read = world.input.take(MAX_INPUT + 1).read_to_end(&mut input);
     read.map_err(|error| Failure::usage(format!("the paths cannot be read from standard input: {error}")))?;
-    let lines = input.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-    Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    if input.len() as u64 > MAX_INPUT {
+        return Err(Failure::usage(format!("standard input holds more than {MAX_INPUT} bytes of paths")));
+    }
+    Ok(listed(&input))
+}
+
+/// Returns the paths of a list: one a line, as Git prints them, quoted where they hold unusual bytes; or each ended by a NUL and never
+/// quoted, as `git diff -z` does. Bytes that are no text stay to be named, as such a path is in no index.
+fn listed(input: &[u8]) -> Vec<String> {
+    let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    if input.contains(&0) {
+        return input.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(text).collect();
+    }
+    let lines = input.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let path = |line: &[u8]| match gix::quote::ansi_c::undo(line.into()) {
+        Ok((path, used)) if used == line.len() => text(&path),
+        // It only begins like one that is quoted.
+        _ => text(line),
+    };
+    lines.filter(|line| !line.is_empty()).map(path).collect()
+}
+
+/// Returns a path that no program takes for a flag, on one line whatever it holds.
+fn as_argument(path: &str) -> Cow<'_, str> {
+    if path.contains('\n') {
+        Cow::Owned(gix::quote::ansi_c::quote(path.into()).to_string())
+    } else if path.starts_with('-') {
+        Cow::Owned(format!("./{path}"))
+    } else {
+        Cow::Borrowed(path)
+    }
 }
 
 fn why(reason: &str) -> &str {
     match reason {
-        "not_indexed" => "not in the index: deleted, ignored or never there",
+        "not_indexed" => "not in the index: deleted, ignored, a directory or never there",
         "not_source" => "not source code",
         "outside_path" => "outside --path",
         "outside_worktree" => "outside the worktree",
@@ -258,6 +290,26 @@ mod tests {
         check(None, "b.py", "b.py");
         check(Some(""), ".", "");
         check(Some(""), "a:b", "");
+    }
+
+    #[test]
+    fn paths_as_they_are_listed() {
+        let check = |input: &[u8], want: &[&str]| assert_eq!(listed(input), want, "{}", input.escape_ascii());
+        check(b"", &[]);
+        check(b"a.py\n\nb c.py\r\n-d.py", &["a.py", "b c.py", "-d.py"]);
+        check(b"\"na\\303\\257ve.py\"\n\"a\\\"b\\\\c\\td.py\"\r\n", &["naïve.py", "a\"b\\c\td.py"]);
+        check(b"\"open.py\n\"a\"b.py\n\"bad\\9.py\"", &["\"open.py", "\"a\"b.py", "\"bad\\9.py\""]);
+        check(b"a.py\0\"b\".py\0c\nd.py\0", &["a.py", "\"b\".py", "c\nd.py"]);
+        check(b"\xff.py\na.py\n", &["\u{fffd}.py", "a.py"]);
+    }
+
+    #[test]
+    fn paths_as_arguments() {
+        let check = |path: &str, want: &str| assert_eq!(as_argument(path), want);
+        check("a b/naïve_test.py", "a b/naïve_test.py");
+        check("-k_test.py", "./-k_test.py");
+        check("a/-k_test.py", "a/-k_test.py");
+        check("new\nline_test.py", "\"new\\nline_test.py\"");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::model::SymbolId;
 use crate::query::reach::{self, USES};
-use crate::query::request::Relation;
+use crate::query::request::{MAX_DEPTH, Relation};
 use crate::query::{QueryError, Result};
 
 use super::Context;
@@ -20,6 +20,7 @@ pub fn run(context: &mut Context<'_>, asked: &Relation) -> Result<()> {
     let reach = reach::reach(context.generation, &seeds, &USES, &asked.prefix, asked.depth)?;
     context.response.coverage.unresolved_mentions = Some(context.mentions_of(&seeds)?);
     let items = context.strongest(&reach, asked.limit, |_| true)?;
+    context.response.deepest = asked.depth >= MAX_DEPTH;
     let subject = context.item(&start);
     context.response.subject = Some(Box::new(subject));
     context.response.items = items;

@@ -58,6 +58,7 @@ pub fn run(context: &mut Context<'_>, asked: &Paths) -> Result<()> {
         context.note_limits(reach);
     }
     let candidates = candidates(&reach_after, &reach_gone, &reach_old);
+    context.response.deepest = true;
     choose(context, &candidates, asked.limit)?;
     Ok(())
 }

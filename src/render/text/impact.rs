@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name, grouped};
+use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name, grouped, more};
 use crate::model::{EdgeKind, Resolution, SymbolKind};
 use crate::query::response::{DEPTH_LIMIT, Item, NODE_LIMIT, Response, TRAVERSAL_LIMIT};
 
@@ -97,10 +97,11 @@ impl Page {
     /// What the walk of `impact` left out.
     pub(super) fn walk_remarks(&mut self, response: &Response) {
         let is_cut = |word: &str| response.limitations.iter().any(|limitation| limitation == word);
-        if is_cut(DEPTH_LIMIT) {
+        let is_deeper = is_cut(DEPTH_LIMIT);
+        if is_deeper && !response.deepest {
             self.faint("more lies deeper; --depth goes further");
         }
-        if is_cut(NODE_LIMIT) || is_cut(TRAVERSAL_LIMIT) {
+        if (is_deeper && response.deepest) || is_cut(NODE_LIMIT) || is_cut(TRAVERSAL_LIMIT) {
             self.faint("it reaches further than one answer follows");
         }
     }
@@ -119,7 +120,8 @@ pub fn test_remarks(response: &Response) -> Vec<String> {
     }
     let shown = response.items.iter().filter(|item| !item.is_container()).count() as u64;
     if response.total > shown && shown > 0 {
-        remarks.push(format!("{} of {} in test files; --limit shows more", grouped(shown), grouped(response.total)));
+        let (shown, total) = (grouped(shown), grouped(response.total));
+        remarks.push(format!("{shown} of {total} in test files; {}", more(response)));
     }
     let boundary = response.coverage.path_boundary_edges;
     if boundary > 0 {
@@ -217,6 +219,17 @@ mod tests {
                a.py:3 D inherits b.C ⊃ b.C.m  resolved_static\n\
              2 uses named `m` could not be bound: they may mean it or another\n\
              more lies deeper; --depth goes further\n",
+        );
+        // Nobody is sent to a flag that is at its end.
+        answer.deepest = true;
+        answer.total = 0;
+        answer.items.truncate(1);
+        check(
+            &answer,
+            "certain:\n  \
+               a.py:3 f calls b.C.m  resolved_static  also :5\n\
+             2 uses named `m` could not be bound: they may mean it or another\n\
+             it reaches further than one answer follows\n",
         );
         check(&response("impact", Some(subject), Vec::new()), "no use found of b.C.m (b.py:1)\n");
     }
