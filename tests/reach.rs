@@ -55,6 +55,10 @@ fn no_tests_is_said_only_of_what_was_followed() {
         assert_eq!(some.out, "tests/test_service.py\n");
         assert!(some.err.contains(&format!("not followed: {path} (")), "{some:?}");
     }
+    // A test that found no room is no answer either, and is not denied.
+    let crowded = sandbox.sextant(&["tests", "app/core.py", "--max-bytes", "1000"]).ended(5);
+    assert_eq!(crowded.out, "");
+    assert!(crowded.err.contains("0 of 2 in test files; a larger --max-bytes"), "{crowded:?}");
     std::fs::remove_file(sandbox.tree().join("app/lonely.py")).expect("it was written");
     let deleted = sandbox.sextant(&["tests", "app/lonely.py"]).ended(2);
     assert!(deleted.err.contains("app/lonely.py (not in the index: deleted"), "{deleted:?}");

@@ -229,7 +229,7 @@ impl Page {
     fn relations(&mut self, response: &Response) {
         let Some(subject) = &response.subject else { return };
         let name = clean(&full_name(subject));
-        if response.items.is_empty() {
+        if is_none(response) {
             // With mentions that could not be bound, "no callers" would be more than is known.
             let open = response.coverage.unresolved_mentions.unwrap_or(0) > 0;
             let none = match (response.operation == "callers", open) {
@@ -309,7 +309,7 @@ impl Page {
     }
 
     fn explore(&mut self, response: &Response) {
-        if response.items.is_empty() {
+        if is_none(response) {
             self.line(format_args!("nothing found"));
             return;
         }
@@ -390,7 +390,7 @@ impl Page {
 
     /// What the answer leaves out.
     fn remarks(&mut self, response: &Response) {
-        if response.operation == "symbols" && response.items.is_empty() {
+        if response.operation == "symbols" && is_none(response) {
             self.line(format_args!("nothing found"));
         }
         if let Some(near) = &response.coverage.near {
@@ -422,6 +422,11 @@ impl Page {
             self.faint("cut: ask for fewer lines");
         }
     }
+}
+
+/// Returns whether there was nothing to tell: where a limit left no room for what there was, "none" would be untrue.
+fn is_none(response: &Response) -> bool {
+    response.items.is_empty() && response.total == 0
 }
 
 /// Returns what shows more of an answer that a limit cut. The largest limit can only be helped by asking for less.
@@ -560,6 +565,11 @@ mod tests {
             "no callers found of app.util.greet (app/util.py:1)\n\
              2 files could not be parsed: uses in there are not known\n",
         );
+        // What found no room is not denied.
+        let mut crowded = response("callers", Some(greet()), Vec::new());
+        crowded.total = 3;
+        crowded.cut(OUTPUT_BUDGET);
+        check(&crowded, "0 of 3; a larger --max-bytes shows more\n");
     }
 
     #[test]

@@ -77,10 +77,10 @@ pub fn run(
     }
     let unfollowed = || Failure::of_missing_paths("no test was found, but not every path could be followed");
     let Some(response) = response else { return Err(unfollowed().into()) };
-    let is_none = response.items.is_empty();
-    let is_cut = response.status == Status::Partial;
-    let remarks = text::test_remarks(&response);
+    // What finds no room in JSON was found all the same; who reads paths alone must not take its absence for an answer.
+    let (is_none, is_cut);
     if global.json {
+        (is_none, is_cut) = (response.items.is_empty(), response.status == Status::Partial);
         let response = budget::fit(*response, room).map_err(|error| Failure::of_budget(&error))?;
         writeln!(world.out, "{}", json::encode(&response))?;
     } else {
@@ -88,12 +88,13 @@ pub fn run(
             Some(bytes) => budget::fit(*response, bytes).map_err(|error| Failure::of_budget(&error))?,
             None => *response,
         };
+        (is_none, is_cut) = (response.items.is_empty(), response.status == Status::Partial);
         let paths: BTreeSet<String> = response.items.iter().map(|item| place.seen_from_here(&item.path)).collect();
         for path in paths {
             writeln!(world.out, "{}", as_argument(&path))?;
         }
         if !global.quiet {
-            for remark in remarks {
+            for remark in text::test_remarks(&response) {
                 writeln!(world.err, "{remark}")?;
             }
             let (files, elapsed) = (checked.files, checked.elapsed);
@@ -104,7 +105,7 @@ pub fn run(
     match (is_none, is_cut) {
         (false, _) => Ok(Exit::Answered),
         (true, true) => {
-            writeln!(world.err, "no test was found before a limit was met; there may be some")?;
+            writeln!(world.err, "no test could be named before a limit was met; there may be some")?;
             Ok(Exit::Failed)
         }
         (true, false) if !not_followed.is_empty() => Err(unfollowed().into()),

@@ -76,7 +76,7 @@ impl Page {
                 }
             }
         }
-        if is_empty {
+        if is_empty && response.total == 0 {
             let none = if mentions > 0 { "no use of what changed could be bound" } else { "no use found of what changed" };
             self.line(format_args!("{none}"));
         }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name, grouped, more};
+use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name, grouped, is_none, more};
 use crate::model::{EdgeKind, Resolution, SymbolKind};
 use crate::query::response::{DEPTH_LIMIT, Item, NODE_LIMIT, Response, TRAVERSAL_LIMIT};
 
@@ -22,7 +22,7 @@ impl Page {
             ("possible, through candidates:", self.group(response, |item| !item.through && !is_sure(item))),
             ("weaker, through the class or file around a user, or its importers:", self.group(response, |item| item.through)),
         ];
-        if groups.iter().all(|(_, items)| items.is_empty()) {
+        if response.total == 0 && groups.iter().all(|(_, items)| items.is_empty()) {
             let none = if mentions > 0 { "no use could be bound to" } else { "no use found of" };
             let place = self.place(&subject.path, subject.definition_line.max(1));
             let name = self.paint(NAME, &clean(&full_name(subject))).to_string();
@@ -115,11 +115,11 @@ pub(super) fn is_sure(item: &Item) -> bool {
 pub fn test_remarks(response: &Response) -> Vec<String> {
     let has = |word: &str| response.limitations.iter().any(|limitation| limitation == word);
     let mut remarks = Vec::new();
-    if response.items.is_empty() {
+    if is_none(response) {
         remarks.push("no test found that uses them".to_owned());
     }
     let shown = response.items.iter().filter(|item| !item.is_container()).count() as u64;
-    if response.total > shown && shown > 0 {
+    if response.total > shown {
         let (shown, total) = (grouped(shown), grouped(response.total));
         remarks.push(format!("{shown} of {total} in test files; {}", more(response)));
     }
@@ -231,6 +231,11 @@ mod tests {
              2 uses named `m` could not be bound: they may mean it or another\n\
              it reaches further than one answer follows\n",
         );
+        answer.items.clear();
+        answer.deepest = false;
+        answer.total = 5;
+        answer.coverage.unresolved_mentions = None;
+        check(&answer, "0 of 5; --limit shows more\nmore lies deeper; --depth goes further\n");
         check(&response("impact", Some(subject), Vec::new()), "no use found of b.C.m (b.py:1)\n");
     }
 }
