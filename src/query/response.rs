@@ -79,9 +79,9 @@ pub struct Response {
 }
 
 impl Response {
-    /// Returns whether there is nothing in it that answers: containers that a walk only climbed to are no users.
+    /// Returns whether there is nothing in it that answers, nor was before a limit: containers that a walk only climbed to are no users.
     pub fn is_nothing(&self) -> bool {
-        self.items.iter().all(Item::is_container)
+        self.total == 0 && self.items.iter().all(Item::is_container)
     }
 
     /// Returns an empty answer of `generation`.
