@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sextant::languages::REGISTRY;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, write_file};
 
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz;
@@ -50,14 +50,19 @@ fn check(files: &[(String, Vec<u8>)]) -> Outcome {
         sandbox.write(path, content);
     }
     sandbox.commit_all();
+    // Whether a file is too much for a parser is asked here, not how busy the machine is.
+    let config = sandbox.path().join("patient.toml");
+    write_file(&config, b"[limits]\nparse_seconds = 30\n");
+    let config = config.to_string_lossy();
+    let run = |arguments: &[&str]| sandbox.sextant(&[arguments, &["--json", "--config", &config]].concat()).ended(0).json();
     let start = Instant::now();
-    let report = sandbox.sextant(&["index", "--json"]).ended(0).json();
+    let report = run(&["index"]);
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     if let Some(peak) = report["peak_memory_bytes"].as_u64() {
         assert!(peak < MEMORY, "{peak} bytes");
     }
-    assert_eq!(sandbox.sextant(&["sync", "--json"]).ended(0).json()["published"], false);
-    let callers = sandbox.sextant(&["callers", "good.good", "--json"]).ended(0).json();
+    assert_eq!(run(&["sync"])["published"], false);
+    let callers = run(&["callers", "good.good"]);
     assert_eq!(callers["items"][0]["path"], "use.py");
     let count = |key: &str| callers["coverage"][key].as_u64().expect("a number");
     Outcome {
