@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dashmap::DashMap;
 use salsa::{Cancelled, Durability, Setter};
 
-use crate::languages::{self, Dialect, LanguageSupport};
+use crate::languages::{self, Dialect, LanguageSupport, text};
 use crate::model::{ContentHash, FileEdges, FileFacts, RepoPath};
 
 use super::blindness::FirstSeen;
 use super::edges::{file_edges, rebindings, rebound};
 use super::facts::file_facts;
-use super::inputs::{Content, Db, Inventory, LanguageIndex, Settings, SourceFile};
+use super::inputs::{ConfigurationFile, Content, Db, Inventory, LanguageIndex, Settings, SourceFile};
 use super::modules::{Component, Module, export_graph, export_sources, file_module, file_module_name, solve_exports};
 use super::tree::Tree;
 
@@ -42,7 +42,7 @@ pub enum AnalysisError {
 /// What became of the bytes of one included file.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Facts of a source file of a registered language.
+    /// Facts of a source file of a registered language, or of configuration that one reads.
     Facts(Arc<FileFacts>),
     /// Text of no registered language: it exists, and nothing more.
     Text,
@@ -124,6 +124,13 @@ struct Known {
     failed: bool,
 }
 
+/// The input that holds what is known of a file's bytes.
+#[derive(Clone, Copy)]
+enum FileContent {
+    Source(SourceFile),
+    Configuration(ConfigurationFile),
+}
+
 /// The handle on which queries run; cloned for the threads of one pass.
 #[salsa::db]
 #[derive(Clone)]
@@ -132,6 +139,7 @@ struct Handle {
     languages: &'static [&'static dyn LanguageSupport],
     inputs: Option<(Inventory, Settings)>,
     files: Arc<HashMap<RepoPath, SourceFile>>,
+    configuration: Arc<HashMap<RepoPath, ConfigurationFile>>,
     /// The values of `files`, by path.
     sorted: Arc<[SourceFile]>,
     shared: Arc<Shared>,
@@ -156,6 +164,10 @@ impl Db for Handle {
 
     fn source_file(&self, path: &str) -> Option<SourceFile> {
         self.files.get(path).copied()
+    }
+
+    fn configuration_file(&self, path: &str) -> Option<ConfigurationFile> {
+        self.configuration.get(path).copied()
     }
 
     fn source_files(&self) -> &[SourceFile] {
@@ -210,6 +222,7 @@ impl Database {
             languages,
             inputs: None,
             files: Arc::default(),
+            configuration: Arc::default(),
             sorted: Arc::from([]),
             shared: Arc::new(Shared {
                 facts: DashMap::new(),
@@ -266,12 +279,13 @@ impl Database {
             if self.known.remove(&path).is_some() {
                 applied.removed += 1;
                 paths_changed = true;
-                if let Some(file) = self.handle.source_file(path.as_str()) {
-                    self.set_content(file, Content::Absent, &mut released);
+                if let Some(input) = self.input(&path) {
+                    self.set_content(input, Content::Absent, &mut released);
                 }
             }
         }
         let mut added = Vec::new();
+        let mut added_configuration = Vec::new();
         for FileInput { path, hash, outcome } in update.files {
             let now = Known { hash, failed: matches!(outcome, Outcome::Failed) };
             match self.known.insert(path.clone(), now) {
@@ -282,7 +296,12 @@ impl Database {
                     paths_changed = true;
                 }
             }
-            let Some((language, dialect)) = self.language_of(&path) else { continue };
+            let language = self.language_of(&path);
+            let dialect = match language {
+                Some((_, dialect)) => dialect,
+                None if text::dialect(self.handle.languages, &path) == text::CONFIGURATION => text::CONFIGURATION,
+                None => continue,
+            };
             let content = match outcome {
                 Outcome::Facts(facts) => {
                     // Before the setter, so that no query can miss them.
@@ -291,14 +310,23 @@ impl Database {
                 }
                 Outcome::Text | Outcome::Failed => Content::Failed,
             };
-            if let Some(file) = self.handle.source_file(path.as_str()) {
-                self.set_content(file, content, &mut released);
-            } else {
+            if let Some(input) = self.input(&path) {
+                self.set_content(input, content, &mut released);
+                continue;
+            }
+            self.count_use(content, dialect);
+            if let Some((language, dialect)) = language {
                 let builder = SourceFile::builder(path.clone(), language, dialect, content);
                 let file = builder.durability(Durability::MEDIUM).path_durability(Durability::NEVER_CHANGE).new(&self.handle);
-                self.count_use(content, dialect);
                 added.push((path, file));
+            } else {
+                let builder = ConfigurationFile::builder(path.clone(), content);
+                let file = builder.durability(Durability::HIGH).path_durability(Durability::NEVER_CHANGE).new(&self.handle);
+                added_configuration.push((path, file));
             }
+        }
+        if !added_configuration.is_empty() {
+            Arc::make_mut(&mut self.handle.configuration).extend(added_configuration);
         }
         if !added.is_empty() {
             let files = Arc::make_mut(&mut self.handle.files);
@@ -325,14 +353,22 @@ impl Database {
         u16::try_from(language).ok().map(|index| (LanguageIndex(index), dialect))
     }
 
+    fn input(&self, path: &RepoPath) -> Option<FileContent> {
+        let source = self.handle.source_file(path.as_str()).map(FileContent::Source);
+        source.or_else(|| self.handle.configuration_file(path.as_str()).map(FileContent::Configuration))
+    }
+
     fn count_use(&mut self, content: Content, dialect: Dialect) {
         if let Content::Facts(hash) = content {
             *self.uses.entry((hash, dialect)).or_default() += 1;
         }
     }
 
-    fn set_content(&mut self, file: SourceFile, content: Content, released: &mut Vec<(ContentHash, Dialect)>) {
-        let (before, dialect) = (file.content(&self.handle), file.dialect(&self.handle));
+    fn set_content(&mut self, input: FileContent, content: Content, released: &mut Vec<(ContentHash, Dialect)>) {
+        let (before, dialect) = match input {
+            FileContent::Source(file) => (file.content(&self.handle), file.dialect(&self.handle)),
+            FileContent::Configuration(file) => (file.content(&self.handle), text::CONFIGURATION),
+        };
         self.count_use(content, dialect);
         if let Content::Facts(hash) = before {
             if let Some(uses) = self.uses.get_mut(&(hash, dialect)) {
@@ -341,7 +377,10 @@ impl Database {
             released.push((hash, dialect));
         }
         if before != content {
-            file.set_content(&mut self.handle).to(content);
+            match input {
+                FileContent::Source(file) => drop(file.set_content(&mut self.handle).to(content)),
+                FileContent::Configuration(file) => drop(file.set_content(&mut self.handle).to(content)),
+            }
         }
     }
 

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use crate::languages::text::CONFIGURATION;
 use crate::model::{FileFacts, ParseStatus, Surface};
 
 use super::blindness::{Blindness, see};
-use super::inputs::{Content, Db, SourceFile};
+use super::inputs::{ConfigurationFile, Content, Db, SourceFile};
 
 /// Returns the file's facts, a look-up by hash. Not run again when another file changes.
 #[salsa::tracked(returns(clone))]
@@ -37,4 +38,14 @@ pub(super) fn file_parse_status(db: &dyn Db, file: SourceFile) -> Option<ParseSt
         Content::Facts(_) => file_facts(db, file).map(|facts| facts.parse),
     };
     see(db, Blindness::ParseStatuses, file.path(db), status)
+}
+
+/// Returns the text of a configuration file; `None` when the manifest does not include it. Not run again when another file changes.
+#[salsa::tracked(returns(clone))]
+pub(super) fn file_text(db: &dyn Db, file: ConfigurationFile) -> Option<Arc<str>> {
+    db.note("file_text", file.path(db));
+    match file.content(db) {
+        Content::Facts(hash) => db.stored_facts(hash, CONFIGURATION)?.surface.text.clone(),
+        Content::Absent | Content::Failed => None,
+    }
 }

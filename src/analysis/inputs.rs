@@ -14,7 +14,7 @@ use super::tree::Tree;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct LanguageIndex(pub u16);
 
-/// What is known of a source file's bytes.
+/// What is known of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The manifest does not include the file (any more).
@@ -34,6 +34,15 @@ pub(super) struct SourceFile {
     pub language: LanguageIndex,
     #[returns(copy)]
     pub dialect: Dialect,
+    #[returns(copy)]
+    pub content: Content,
+}
+
+/// A configuration file that some language reads. Lives as long as the database, as a [`SourceFile`] does.
+#[salsa::input]
+pub(super) struct ConfigurationFile {
+    #[returns(ref)]
+    pub path: RepoPath,
     #[returns(copy)]
     pub content: Content,
 }
@@ -62,6 +71,8 @@ pub(super) trait Db: salsa::Database {
     /// Returns the input of a path; a caller that gets `None` must ask [`super::tree::is_file`] too, so that it is run again when the path
     /// appears.
     fn source_file(&self, path: &str) -> Option<SourceFile>;
+    /// Returns the input of a configuration file, on the terms of [`Self::source_file`].
+    fn configuration_file(&self, path: &str) -> Option<ConfigurationFile>;
     /// Returns all source files, by path, absent ones too; a caller must read [`Inventory::tree`].
     fn source_files(&self) -> &[SourceFile];
     fn stored_facts(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>>;

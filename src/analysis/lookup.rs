@@ -10,7 +10,7 @@ use crate::languages::{ExportTable, Lookup, ModuleKey, ModuleResolution};
 use crate::model::{ParseStatus, RepoPath, Surface};
 
 use super::edges::rebound_in;
-use super::facts::{file_parse_status, file_surface};
+use super::facts::{file_parse_status, file_surface, file_text};
 use super::inputs::{Db, LanguageIndex};
 use super::modules::{self, Directory, Module, Specifier, reaches};
 use super::tree::{self, AskedPath};
@@ -124,6 +124,16 @@ impl Lookup for DatabaseLookup<'_> {
         };
         self.surfaces.borrow_mut().insert(path.clone(), surface.clone());
         surface
+    }
+
+    fn text(&self, path: &str) -> Option<Arc<str>> {
+        match self.db.configuration_file(path) {
+            Some(file) => file_text(self.db, file),
+            None => {
+                self.is_file(path);
+                None
+            }
+        }
     }
 
     fn context(&self, directory: &str) -> Arc<str> {

@@ -6,6 +6,7 @@
 //! ```text
 //! SourceFile (path, hash) ─▶ file_facts ─▶ file_surface ─▶ export_sources ─▶ export_graph ─▶ component ─▶ solve_exports
 //!                                │              │                                                             │
+//! ConfigurationFile (path, hash) ─▶ file_text ───────────────┤                                               │
 //! Inventory (paths) ─▶ is_file, is_directory, files_in ─▶ context ─▶ module                              export_table
 //!                                │              └──────────▶ rebindings ─▶ rebound ─▶ rebound_in              │
 //!                                └─────────────────────────────▶ file_edges ◀───────────┴─────────────────────┘

@@ -17,7 +17,8 @@ use crate::model::{
 use super::{Database, FileInput, Outcome, Update};
 
 /// `def N` and `from M import N` and `star M` bind names, `set M.N` rebinds one elsewhere, `use N` refers, `error` breaks the file; all
-/// other lines are body. Modules are files below the nearest directory with a `toy.cfg`.
+/// other lines are body. Modules are files below the nearest directory with a `toy.cfg`, whose first line names a directory below it to
+/// look in instead.
 struct Toy;
 
 static LANGUAGES: &[&'static dyn LanguageSupport] = &[&Toy];
@@ -90,6 +91,10 @@ impl LanguageSupport for Toy {
         &["toy"]
     }
 
+    fn reads_text(&self, path: &RepoPath) -> bool {
+        path.file_name() == "toy.cfg"
+    }
+
     fn extractor_build(&self) -> &'static str {
         "1"
     }
@@ -132,7 +137,11 @@ impl LanguageSupport for Toy {
         let mut directory = directory;
         loop {
             if lookup.files_in(directory).iter().any(|file| file.file_name() == "toy.cfg") {
-                return Arc::from(directory);
+                let text = lookup.text(format!("{directory}/toy.cfg").trim_start_matches('/')).expect("an included file");
+                return match text.lines().next().unwrap_or("") {
+                    "" => Arc::from(directory),
+                    inner => Arc::from(format!("{directory}/{inner}").trim_start_matches('/')),
+                };
             }
             match directory.rsplit_once('/') {
                 Some((above, _)) => directory = above,
@@ -268,7 +277,9 @@ impl Fixture {
 
 fn input(path: &str, text: &str) -> FileInput {
     let path = RepoPath::parse(path).expect("valid");
-    let outcome = if Toy.dialect(&path).is_none() {
+    let outcome = if Toy.reads_text(&path) {
+        Outcome::Facts(Arc::new(crate::languages::text::facts("configuration", text)))
+    } else if Toy.dialect(&path).is_none() {
         Outcome::Text
     } else if text == "failed" {
         Outcome::Failed
@@ -383,6 +394,39 @@ fn a_context_runs_again_when_its_directories_change() {
     assert!(fixture.ran().contains(&"context a".to_owned()));
     assert_eq!(fixture.resolve(), "a/main.toy:2 a/lib.toy#f resolved_static\n");
     assert_eq!(name(&fixture).as_deref(), Some("a:main"));
+}
+
+#[test]
+fn configuration_runs_again_who_asked_for_its_text() {
+    let mut fixture = Fixture::new(&[
+        ("a/toy.cfg", "first\n# one"),
+        ("a/main.toy", "from lib import f\nuse f"),
+        ("a/first/lib.toy", "def f"),
+        ("a/second/lib.toy", "def f"),
+        ("b/main.toy", "from lib import f\nuse f"),
+        ("lib.toy", "def f"),
+    ]);
+    let elsewhere = "a/main.toy:2 a/first/lib.toy#f resolved_static\nb/main.toy:2 lib.toy#f resolved_static\n";
+    assert_eq!(fixture.resolve(), elsewhere);
+    // Another text, but the contexts come out equal: the wave stops there.
+    fixture.set(&[("a/toy.cfg", "first\n# two")]);
+    fixture.check_ran(&["context a", "file_text a/toy.cfg"]);
+    fixture.set(&[("a/toy.cfg", "second")]);
+    let ran = fixture.ran();
+    for expected in ["context a", "file_edges a/main.toy", "file_text a/toy.cfg", "module lib"] {
+        assert!(ran.contains(&expected.to_owned()), "{expected} in {ran:?}");
+    }
+    for unexpected in ["context b", "file_edges b/main.toy", "file_facts a/main.toy", "files_in a"] {
+        assert!(!ran.contains(&unexpected.to_owned()), "{unexpected} in {ran:?}");
+    }
+    assert_eq!(fixture.resolve(), elsewhere.replace("first", "second"));
+    fixture.remove("a/toy.cfg");
+    assert_eq!(fixture.resolve(), elsewhere.replace("a/first/", ""));
+    fixture.set(&[("a/toy.cfg", "first")]);
+    assert_eq!(fixture.resolve(), elsewhere);
+    fixture.check_ran(&[]);
+    fixture.set(&[("a/toy.cfg", "first"), ("a/first/lib.toy", "# body\ndef f")]);
+    assert!(!fixture.ran().contains(&"file_text a/toy.cfg".to_owned()));
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Reading {
     pub fn of(languages: &[&'static dyn LanguageSupport], path: &RepoPath) -> Self {
         match find_language(languages, path) {
             Some((index, dialect)) => Self { language: Some(languages[index]), dialect },
-            None => Self { language: None, dialect: text::dialect(path) },
+            None => Self { language: None, dialect: text::dialect(languages, path) },
         }
     }
 

@@ -11,6 +11,7 @@ use dashmap::DashMap;
 use tracing::debug_span;
 
 use crate::analysis::{Database, FactsStore, FileInput, Outcome, Resolved, Update};
+use crate::languages::text;
 use crate::model::{Canonical, ContentHash, FileFacts, ParseStatus, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generation, Identity, StoreError, Verified};
@@ -451,6 +452,7 @@ impl Build<'_> {
                 continue;
             }
             let outcome = match (reading.language, extraction) {
+                (None, Ok(facts)) if reading.dialect == text::CONFIGURATION => Outcome::Facts(Arc::clone(facts)),
                 (None, _) => Outcome::Text,
                 (Some(_), Ok(facts)) => Outcome::Facts(Arc::clone(facts)),
                 (Some(_), Err(_)) => Outcome::Failed,

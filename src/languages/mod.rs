@@ -44,6 +44,13 @@ pub trait LanguageSupport: Send + Sync + 'static {
     /// Returns every dialect that [`Self::dialect`] may give.
     fn dialects(&self) -> &'static [Dialect];
 
+    /// Returns whether the language's rules read the text of this file, which is no source of a language (`go.mod`, `package.json`):
+    /// [`Lookup::text`] gives it then. As files such files stay what they are: text for navigation.
+    fn reads_text(&self, path: &RepoPath) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Returns a text that changes whenever equal bytes may give other facts.
     fn extractor_build(&self) -> &'static str;
 
@@ -74,7 +81,8 @@ pub trait LanguageSupport: Send + Sync + 'static {
     fn extract(&self, source: &str, dialect: Dialect, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError>;
 
     /// Returns what decides how the files of one directory name modules (for Python the source roots, nearest first), in an encoding of
-    /// the language's own. Memoised per directory by [`Lookup::context`]; reads files' existence only through `lookup`.
+    /// the language's own. Memoised per directory by [`Lookup::context`]; reads files' existence and the texts of configuration only
+    /// through `lookup`.
     fn context(&self, directory: &str, lookup: &dyn Lookup) -> Arc<str>;
 
     /// Returns the module that `specifier` names in a context. Memoised by [`Lookup::module`].
@@ -117,6 +125,8 @@ pub trait Lookup {
     fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus>;
     /// Returns the surface of a source file; `None` when it is not one or could not be read.
     fn surface(&self, path: &RepoPath) -> Option<Arc<Surface>>;
+    /// Returns the text of a configuration file ([`LanguageSupport::reads_text`]); `None` when the manifest does not include it.
+    fn text(&self, path: &str) -> Option<Arc<str>>;
     /// Returns [`LanguageSupport::context`] of a directory, for the language of this lookup.
     fn context(&self, directory: &str) -> Arc<str>;
     /// Returns [`LanguageSupport::module`], for the language of this lookup.

@@ -6,17 +6,25 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::{Dialect, LanguageSupport};
 use crate::model::facts::Body;
 use crate::model::{FileFacts, Heading, ParseStatus, RepoPath, Surface};
 
 /// Changes whenever equal bytes may give other headings.
-pub const BUILD: &str = "text-1";
+pub const BUILD: &str = "text-2";
+
+/// The dialect of configuration that a registered language reads: its text is part of its facts.
+pub const CONFIGURATION: &str = "configuration";
 
 /// Lines longer than this on average are not written by people.
 const MINIFIED_AVERAGE: usize = 500;
 
-/// Returns in which way a file that no registered language reads is read: `markdown`, `rst` or `text`.
-pub fn dialect(path: &RepoPath) -> &'static str {
+/// Returns in which way a file that is no source of a language of `languages` is read: `configuration` when one of them asks for its text,
+/// else `markdown`, `rst` or `text`.
+pub fn dialect(languages: &[&'static dyn LanguageSupport], path: &RepoPath) -> Dialect {
+    if languages.iter().any(|language| language.reads_text(path)) {
+        return CONFIGURATION;
+    }
     let (_, suffix) = path.stem_and_suffix();
     match suffix.map(str::to_ascii_lowercase).as_deref() {
         Some("md" | "markdown" | "mdown" | "mdx") => "markdown",
@@ -32,6 +40,7 @@ pub fn facts(dialect: &str, source: &str) -> FileFacts {
         "rst" => rst_headings(source),
         _ => Vec::new(),
     };
+    let text = (dialect == CONFIGURATION).then(|| Arc::from(source));
     FileFacts {
         parse: ParseStatus::Unsupported,
         lines: count_lines(source),
@@ -39,7 +48,7 @@ pub fn facts(dialect: &str, source: &str) -> FileFacts {
         minified: is_minified(source),
         definitions: Vec::new(),
         headings,
-        surface: Arc::new(Surface::default()),
+        surface: Arc::new(Surface { text, ..Surface::default() }),
         body: Body::default(),
     }
 }
@@ -300,7 +309,7 @@ mod tests {
     #[test]
     fn dialects() {
         for (path, expected) in [("README.MD", "markdown"), ("docs/a.rst", "rst"), ("a.txt", "text"), ("Makefile", "text")] {
-            assert_eq!(dialect(&RepoPath::parse(path).expect("valid")), expected);
+            assert_eq!(dialect(&[], &RepoPath::parse(path).expect("valid")), expected);
         }
     }
 }

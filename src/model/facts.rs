@@ -353,6 +353,8 @@ pub struct Surface {
     pub writes: Vec<(Handle, NameId)>,
     /// Whether the module computes attributes (`__getattr__`).
     pub open: bool,
+    /// The whole text, of a configuration file that some language reads.
+    pub text: Option<Arc<str>>,
 }
 
 /// What only this file's own edges need: local bindings and references with their places.

@@ -112,6 +112,9 @@ impl Lookup for Tree {
     fn surface(&self, path: &RepoPath) -> Option<Arc<Surface>> {
         self.files.get(path).map(|facts| Arc::clone(&facts.surface))
     }
+    fn text(&self, _: &str) -> Option<Arc<str>> {
+        None
+    }
     fn context(&self, directory: &str) -> Arc<str> {
         Python.context(directory, self)
     }
