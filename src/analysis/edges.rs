@@ -1,16 +1,16 @@
 //! What files do to each other: rebindings, and the edges of one file.
 //!
 //! Must not know a language's rules. Invariant: [`rebound`] reads every surface of the repository, so that nothing but
-//! [`rebound_in`] may depend on it.
+//! [`rebound_in`] may depend on it; so does [`member_index`], for [`members_named`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::model::{FileEdges, RepoPath, Target};
+use crate::model::{DefinitionKey, FileEdges, RepoPath, Target};
 
 use super::blindness::{Blindness, see};
 use super::facts::{file_facts, file_surface};
-use super::inputs::{Db, Inventory, SourceFile};
+use super::inputs::{Db, Inventory, LanguageIndex, SourceFile};
 use super::lookup::{DatabaseLookup, Stage};
 
 /// Returns what a file rebinds outside itself. Not run again when a body is edited.
@@ -49,6 +49,54 @@ pub(super) fn rebound_in(db: &dyn Db, file: SourceFile) -> Arc<BTreeSet<Arc<str>
     db.note("rebound_in", file.path(db));
     let names = rebound(db, db.inventory()).get(file.path(db)).cloned().unwrap_or_default();
     see(db, Blindness::Rebindings, file.path(db), names)
+}
+
+/// Returns the members that a file declares. Not run again when a body is edited.
+#[salsa::tracked(returns(clone))]
+pub(super) fn declared_members(db: &dyn Db, file: SourceFile) -> Arc<[(Arc<str>, DefinitionKey)]> {
+    db.note("declared_members", file.path(db));
+    let Some(surface) = file_surface(db, file) else { return Arc::default() };
+    Arc::from(db.language(file.language(db)).declared_members(&surface))
+}
+
+type MemberIndex = HashMap<Arc<str>, Arc<[Target]>>;
+
+/// Returns the members that all files of a language declare, by name. Not run again while no file changes what it declares.
+#[salsa::tracked(returns(clone))]
+pub(super) fn member_index(db: &dyn Db, inventory: Inventory, language: LanguageIndex) -> Arc<MemberIndex> {
+    db.note("member_index", &db.language(language).name());
+    let tree = inventory.tree(db);
+    let mut members: HashMap<Arc<str>, Vec<Target>> = HashMap::new();
+    for &file in db.source_files() {
+        if file.language(db) == language && tree.is_file(file.path(db).as_str()) {
+            for (name, definition) in declared_members(db, file).iter() {
+                let target = Target { file: file.path(db).clone(), definition: Some(definition.clone()) };
+                members.entry(Arc::clone(name)).or_default().push(target);
+            }
+        }
+    }
+    let sorted = |mut targets: Vec<Target>| {
+        targets.sort_unstable();
+        targets.dedup();
+        Arc::from(targets)
+    };
+    Arc::new(members.into_iter().map(|(name, targets)| (name, sorted(targets))).collect())
+}
+
+/// The name of a member, of one language.
+#[salsa::interned(revisions = usize::MAX)]
+pub(super) struct MemberName<'db> {
+    #[returns(copy)]
+    pub language: LanguageIndex,
+    #[returns(ref)]
+    pub text: Arc<str>,
+}
+
+/// Returns where a member of one name is declared. Equal when members of other names come and go.
+#[salsa::tracked(returns(clone))]
+pub(super) fn members_named<'db>(db: &'db dyn Db, name: MemberName<'db>) -> Arc<[Target]> {
+    db.note("members_named", name.text(db));
+    member_index(db, db.inventory(), name.language(db)).get(name.text(db)).cloned().unwrap_or_default()
 }
 
 /// Resolves the references of one file. Not run again when the body of another file is edited, nor when a name changes there that it

@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::languages::{ExportTable, Lookup, ModuleKey, ModuleResolution};
-use crate::model::{ParseStatus, RepoPath, Surface};
+use crate::model::{ParseStatus, RepoPath, Surface, Target};
 
-use super::edges::rebound_in;
+use super::edges::{MemberName, members_named, rebound_in};
 use super::facts::{file_parse_status, file_surface, file_text};
 use super::inputs::{Db, LanguageIndex};
 use super::modules::{self, Directory, Module, Specifier, reaches};
@@ -192,5 +192,13 @@ impl Lookup for DatabaseLookup<'_> {
         };
         self.rebound.borrow_mut().insert(file.clone(), Arc::clone(&names));
         names
+    }
+
+    fn members_named(&self, name: &str) -> Arc<[Target]> {
+        debug_assert!(self.stage == Stage::Edges, "members asked for before they are gathered");
+        if self.stage != Stage::Edges {
+            return Arc::default();
+        }
+        members_named(self.db, MemberName::new(self.db, self.language, name))
     }
 }

@@ -16,7 +16,8 @@ use crate::model::{
 
 use super::{Database, FileInput, Outcome, Update};
 
-/// `def N` and `from M import N` and `star M` bind names, `set M.N` rebinds one elsewhere, `use N` refers, `error` breaks the file; all
+/// `def N` and `from M import N` and `star M` bind names, `set M.N` rebinds one elsewhere, `use N` refers, `all N` refers to every `def N`
+/// of the repository, `error` breaks the file; all
 /// other lines are body. Modules are files below the nearest directory with a `toy.cfg`, whose first line names a directory below it to
 /// look in instead.
 struct Toy;
@@ -118,8 +119,9 @@ impl LanguageSupport for Toy {
             ..Surface::default()
         };
         let uses = source.lines().zip(1..).filter_map(|(line, number)| {
-            let name = line.strip_prefix("use ")?;
-            Some(Heading { text: Arc::from(name), level: 1, line: number })
+            let one = line.strip_prefix("use ").map(|name| (name, 1));
+            let (name, level) = one.or_else(|| line.strip_prefix("all ").map(|name| (name, 2)))?;
+            Some(Heading { text: Arc::from(name), level, line: number })
         });
         Ok(FileFacts {
             parse: if source.contains("error") { ParseStatus::Partial } else { ParseStatus::Ok },
@@ -203,23 +205,36 @@ impl LanguageSupport for Toy {
         rebound.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
+    fn declared_members(&self, surface: &Surface) -> Vec<(Arc<str>, DefinitionKey)> {
+        let members = statements(surface).into_iter().filter_map(|statement| match statement[..] {
+            ["def", name] => Some((Arc::from(name), DefinitionKey { qualified: Arc::from(name), ordinal: 0 })),
+            _ => None,
+        });
+        members.collect()
+    }
+
     fn resolve(&self, path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -> FileEdges {
         let exports = lookup.exports(&self.module_of(path, lookup));
-        let edges = facts.headings.iter().filter_map(|used| {
+        let edge = |used: &Heading, target: Target, resolution| Edge {
+            kind: EdgeKind::Calls,
+            source: None,
+            target,
+            resolution,
+            rule: "toy",
+            place: Place { line: used.line, ..Place::default() },
+            name: Arc::clone(&used.text),
+        };
+        let named = facts.headings.iter().filter(|used| used.level == 2).flat_map(|used| {
+            let members = lookup.members_named(&used.text);
+            members.iter().map(|target| edge(used, target.clone(), Resolution::Candidate)).collect::<Vec<_>>()
+        });
+        let edges = facts.headings.iter().filter(|used| used.level == 1).filter_map(|used| {
             let export = exports.names.get(&used.text)?;
             let target = export.targets[0].clone();
             let rebound = lookup.rebound(&target.file).contains(&used.text);
-            Some(Edge {
-                kind: EdgeKind::Calls,
-                source: None,
-                target,
-                resolution: if rebound { Resolution::Candidate } else { export.resolution },
-                rule: "toy",
-                place: Place { line: used.line, ..Place::default() },
-                name: Arc::clone(&used.text),
-            })
+            Some(edge(used, target, if rebound { Resolution::Candidate } else { export.resolution }))
         });
-        FileEdges { edges: edges.collect(), ..FileEdges::default() }
+        FileEdges { edges: edges.chain(named).collect(), ..FileEdges::default() }
     }
 }
 
@@ -427,6 +442,24 @@ fn configuration_runs_again_who_asked_for_its_text() {
     fixture.check_ran(&[]);
     fixture.set(&[("a/toy.cfg", "first"), ("a/first/lib.toy", "# body\ndef f")]);
     assert!(!fixture.ran().contains(&"file_text a/toy.cfg".to_owned()));
+}
+
+#[test]
+fn members_reach_who_asked_for_their_name() {
+    let mut fixture = Fixture::new(&[("a.toy", "def f"), ("b.toy", "def g"), ("c.toy", "all f"), ("d.toy", "all g")]);
+    assert_eq!(fixture.resolve(), "c.toy:1 a.toy#f candidate\nd.toy:1 b.toy#g candidate\n");
+    fixture.set(&[("b.toy", "def g\nbody")]);
+    fixture.check_ran(&["file_edges b.toy", "file_facts b.toy", "file_parse_status b.toy", "file_surface b.toy"]);
+    fixture.set(&[("b.toy", "def g\ndef f")]);
+    let ran = fixture.ran();
+    for expected in ["declared_members b.toy", "member_index toy", "members_named f", "members_named g", "file_edges c.toy"] {
+        assert!(ran.contains(&expected.to_owned()), "{expected} in {ran:?}");
+    }
+    for unexpected in ["declared_members a.toy", "file_edges d.toy", "file_edges a.toy"] {
+        assert!(!ran.contains(&unexpected.to_owned()), "{unexpected} in {ran:?}");
+    }
+    fixture.remove("a.toy");
+    assert_eq!(fixture.resolve(), "c.toy:1 b.toy#f candidate\nd.toy:1 b.toy#g candidate\n");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::model::{FileEdges, FileFacts, ParseStatus, Reason, RepoPath, Resolution, Surface, Target};
+use crate::model::{DefinitionKey, FileEdges, FileFacts, ParseStatus, Reason, RepoPath, Resolution, Surface, Target};
 
 /// Every language this build reads.
 pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python];
@@ -106,6 +106,13 @@ pub trait LanguageSupport: Send + Sync + 'static {
     /// Returns what this file rebinds outside itself (`module.f = g`, `Class.m = g`), sorted. Must not ask for [`Lookup::rebound`].
     fn rebindings(&self, path: &RepoPath, surface: &Surface, lookup: &dyn Lookup) -> Vec<Target>;
 
+    /// Returns the members that a file's definitions have, by name, with the definition each belongs to or is: what
+    /// [`Lookup::members_named`] finds. A language that never asks declares none.
+    fn declared_members(&self, surface: &Surface) -> Vec<(Arc<str>, DefinitionKey)> {
+        let _ = surface;
+        Vec::new()
+    }
+
     /// Resolves every reference of one file. Sorted as [`FileEdges`] says.
     fn resolve(&self, path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -> FileEdges;
 }
@@ -135,6 +142,9 @@ pub trait Lookup {
     fn exports(&self, module: &ModuleKey) -> Arc<ExportTable>;
     /// Returns the qualified names in a file that some other file rebinds ([`LanguageSupport::rebindings`] of all files).
     fn rebound(&self, file: &RepoPath) -> Arc<BTreeSet<Arc<str>>>;
+    /// Returns where in the repository a member of this name is declared ([`LanguageSupport::declared_members`] of all files of the
+    /// language), sorted.
+    fn members_named(&self, name: &str) -> Arc<[Target]>;
 }
 
 /// What a module name means from some place.

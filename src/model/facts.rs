@@ -176,6 +176,8 @@ pub struct Outline {
     pub expressions: Vec<Expression>,
     pub classes: Vec<ClassShape>,
     pub functions: Vec<FunctionShape>,
+    pub types: Vec<TypeShape>,
+    pub signatures: Vec<Signature>,
 }
 
 /// A definition as resolution sees it.
@@ -191,6 +193,10 @@ pub struct Declaration {
 pub enum Shape {
     Class(u32),
     Function(u32),
+    /// A type of a language that declares them (an index of `types`).
+    Type(u32),
+    /// A function whose types are declared (an index of `signatures`).
+    Signature(u32),
     Value,
 }
 
@@ -218,6 +224,10 @@ pub enum Role {
     Instance(Handle),
     /// The parameter that receives the class itself or a subclass of it.
     Type(Handle),
+    /// A parameter that stands for a type; its annotation is the constraint.
+    TypeParameter,
+    /// A type that is declared inside a function (an index of `types` of the same outline).
+    LocalType(u32),
     /// An import; the index is of the same outline.
     Import(u32),
     /// Every name that another module gives away.
@@ -267,6 +277,11 @@ pub enum Expression {
     Call {
         callee: Handle,
     },
+    /// A call whose arguments are evidence too; several make a [`Self::List`]. Where types are written as callees, a conversion.
+    Invocation {
+        callee: Handle,
+        arguments: Option<Handle>,
+    },
     /// `object[argument]`; several arguments make a [`Self::List`].
     Subscript {
         object: Handle,
@@ -278,11 +293,29 @@ pub enum Expression {
     List(Handle, Option<Handle>),
     /// An element got by iterating.
     Element(Handle),
+    /// What iterating gives beside the element: an index, or the key of a map.
+    Key(Handle),
+    /// One of several results or of a tuple, from 0.
+    Part(Handle, u32),
     /// What a context manager gives on entering.
     Entered(Handle),
     Await(Handle),
-    /// A value of the declared type (`cast(T, x)`).
+    /// A value of the declared type (`cast(T, x)`, `T{}`, `x.(T)`).
     Instance(Handle),
+    /// The type of pointers to a type, or what a pointer leads to.
+    Pointer(Handle),
+    /// The address of a value.
+    Address(Handle),
+    /// The type of arrays and lists of an element.
+    Sequence(Handle),
+    /// The type of maps from a key to a value.
+    Mapping(Handle, Handle),
+    /// The type of channels of an element.
+    Channel(Handle),
+    /// A type without a name (an index of `types` of the same outline).
+    Anonymous(u32),
+    /// The type of functions, or a function without a name (an index of `signatures` of the same outline).
+    Signature(u32),
     /// The bases' view of the instance of a class (a handle of a declaration).
     Super(Handle),
     /// A literal, or what else is surely of a type outside the repository.
@@ -327,6 +360,47 @@ pub struct FunctionShape {
     pub context_manager: bool,
 }
 
+/// How a declared type is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TypeForm {
+    /// Fields and embedded types.
+    #[default]
+    Struct,
+    /// Methods without bodies, and embedded interfaces.
+    Interface,
+    /// A type of its own with the structure of another one.
+    Defined(Handle),
+    /// Another name of a type.
+    Alias(Handle),
+}
+
+/// A declared type: what its values have. Methods that stand outside of it are declarations of their own, `Type.method`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeShape {
+    pub form: TypeForm,
+    /// The bindings of its type parameters, in order.
+    pub parameters: Vec<Handle>,
+    /// Name and type, in order.
+    pub fields: Vec<(NameId, Option<Handle>)>,
+    /// Types whose members it has too.
+    pub embedded: Vec<Handle>,
+    /// The methods of an interface, in order (indexes of `signatures` of the same outline).
+    pub methods: Vec<(NameId, u32)>,
+}
+
+/// A function as its declared types tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// The bindings of its type parameters, in order; for a method those that its receiver names.
+    pub type_parameters: Vec<Handle>,
+    pub parameters: Vec<Option<Handle>>,
+    pub results: Vec<Option<Handle>>,
+    /// Whether the last parameter takes any number of arguments.
+    pub variadic: bool,
+    /// Whether a method is one of pointers only.
+    pub by_pointer: bool,
+}
+
 /// One step of building the list of names that `import *` brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PublicStep {
@@ -353,6 +427,10 @@ pub struct Surface {
     pub writes: Vec<(Handle, NameId)>,
     /// Whether the module computes attributes (`__getattr__`).
     pub open: bool,
+    /// The module that the file says it belongs to (a package clause).
+    pub module: Option<NameId>,
+    /// The condition, as written, under which the file is part of a build.
+    pub condition: Option<NameId>,
     /// The whole text, of a configuration file that some language reads.
     pub text: Option<Arc<str>>,
 }
@@ -398,6 +476,11 @@ pub enum Subject {
     },
     /// An imported name (a handle of `imports`).
     Imported(Handle),
+    /// A key of a literal of a type: a field where the type has fields, else what the name means.
+    Key {
+        literal: Handle,
+        used: Use,
+    },
 }
 
 impl Reference {

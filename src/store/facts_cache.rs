@@ -16,7 +16,7 @@ use super::packs::{self, Pack, PackBuilder, PackEntry};
 use super::{files, lock};
 
 /// Goes into every key; another number for another form of the payload.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// No more than this, however large the cache may be.
 const MAX_BYTES: u64 = 512 << 20;
 /// More packs than this are put together, but for those of [`SETTLED_BYTES`].

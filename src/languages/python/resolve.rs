@@ -120,7 +120,7 @@ impl<'a> Resolver<'a> {
 
     fn reference(&mut self, reference: &Reference) {
         match reference.subject {
-            Subject::Name(used) => {
+            Subject::Name(used) | Subject::Key { used, .. } => {
                 let (key, name) = match used {
                     Use::One(binding) => {
                         let text = self

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::Python;
 use crate::languages::{ExportTable, ExtractError, LanguageSupport, Lookup, ModuleKey, ModuleResolution};
-use crate::model::{FileFacts, ParseStatus, RepoPath, Surface};
+use crate::model::{FileFacts, ParseStatus, RepoPath, Surface, Target};
 
 struct Tree {
     files: BTreeMap<RepoPath, FileFacts>,
@@ -126,6 +126,9 @@ impl Lookup for Tree {
             self.reach(module).into_iter().filter(|other| other == module || self.reach(other).contains(module)).collect();
         let at = component.iter().position(|member| member == module).expect("a module is in its own component");
         Arc::new(Python.solve_exports(&component, self).swap_remove(at))
+    }
+    fn members_named(&self, _: &str) -> Arc<[Target]> {
+        Arc::default()
     }
     fn rebound(&self, file: &RepoPath) -> Arc<BTreeSet<Arc<str>>> {
         Arc::new(self.rebound.borrow().get(file).cloned().unwrap_or_default())

@@ -88,6 +88,8 @@ impl Inference<'_> {
             Expression::Instance(annotation) => return self.types_of(view, annotation),
             Expression::Super(class) => add(&mut values, Value::Super(Place { view, declaration: class })),
             Expression::Literal => add(&mut values, Value::External),
+            // Evidence of languages that declare their types.
+            _ => {}
         }
         values
     }
@@ -143,7 +145,7 @@ impl Inference<'_> {
                 (None, Some(value)) => self.values_of(view, value),
                 (None, None) => Values::new(),
             },
-            Role::Star(_) | Role::Deleted => Values::new(),
+            Role::TypeParameter | Role::LocalType(_) | Role::Star(_) | Role::Deleted => Values::new(),
         }
     }
 
