@@ -3,6 +3,9 @@
 //! `extract` sees one file's text and resolves nothing; resolution sees other files only through [`Lookup`]. Neither sees a path outside the
 //! repository, a clock or the disk. A language is one folder here and one line in [`REGISTRY`]; adding one touches nothing else.
 
+pub mod go;
+#[cfg(test)]
+mod fixture;
 mod grammar;
 pub mod python;
 pub mod text;
@@ -16,7 +19,7 @@ use smallvec::SmallVec;
 use crate::model::{DefinitionKey, FileEdges, FileFacts, ParseStatus, Reason, RepoPath, Resolution, Surface, Target};
 
 /// Every language this build reads.
-pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python];
+pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python, &go::Go];
 
 /// Names one way of reading a file of a language (`python`, `python-stub`, later `tsx` …); with the content hash and the
 /// extractor's build it is the key of the facts cache.

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, OnceLock};
 
-use tree_sitter::{Language, Node, TreeCursor};
+use tree_sitter::{Language, Node};
 
 use super::conditions;
 use crate::languages::grammar::node_kinds;
@@ -140,13 +140,10 @@ macro_rules! fields {
 
 fields! {
     alias = "alias",
-    alternative = "alternative",
     arguments = "arguments",
     body = "body",
-    condition = "condition",
     element = "element",
     field = "field",
-    function = "function",
     initializer = "initializer",
     key = "key",
     left = "left",
@@ -160,7 +157,6 @@ fields! {
     receiver = "receiver",
     result = "result",
     right = "right",
-    tag = "tag",
     type_ = "type",
     type_arguments = "type_arguments",
     type_parameters = "type_parameters",
