@@ -102,6 +102,14 @@ enum Constraint {
     Any(Vec<Constraint>),
 }
 
+/// Which builds are thought of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Setting {
+    Any,
+    /// Those for which nobody sets a tag of the program's own.
+    Default,
+}
+
 /// The condition under which a file is part of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Condition(Constraint);
@@ -129,12 +137,13 @@ impl Condition {
         Self(Constraint::All(all))
     }
 
-    /// Returns whether some build has both files.
-    pub(super) fn meets(&self, other: &Self) -> bool {
+    /// Returns whether some build has both files; of the builds that `tags` allows.
+    pub(super) fn meets(&self, other: &Self, setting: Setting) -> bool {
         let mut tags = BTreeSet::new();
         collect(&self.0, &mut tags);
         collect(&other.0, &mut tags);
-        let free: Vec<&str> = tags.iter().copied().filter(|tag| !is_machine(tag) && !tag.starts_with("go1.")).collect();
+        let told = |tag: &str| is_machine(tag) || is_always(tag) || setting == Setting::Default && tag != "cgo";
+        let free: Vec<&str> = tags.iter().copied().filter(|tag| !told(tag)).collect();
         if free.len() > MAX_TAGS {
             return true;
         }
@@ -159,6 +168,11 @@ impl Condition {
     }
 }
 
+/// Returns whether every build of the usual tool chain sets a tag: a newer one has the older ones' tags.
+fn is_always(tag: &str) -> bool {
+    tag == "gc" || tag.starts_with("go1.")
+}
+
 fn is_machine(tag: &str) -> bool {
     tag == "unix" || SYSTEMS.contains(&tag) || PROCESSORS.contains(&tag)
 }
@@ -171,8 +185,7 @@ fn named<'a>(tags: &BTreeSet<&'a str>, list: &[&'a str], other: &'a str, all: bo
 }
 
 fn holds_on(tag: &str, system: &str, processor: &str) -> bool {
-    // A newer tool chain has the older ones' tags.
-    tag.starts_with("go1.")
+    is_always(tag)
         || tag == system
         || tag == processor
         || matches!((tag, system), ("linux", "android") | ("solaris", "illumos") | ("darwin", "ios"))
@@ -274,10 +287,11 @@ mod tests {
 
     #[test]
     fn files_that_meet() {
-        let meet = |left: (&str, &str), right: (&str, &str)| {
+        let meet_in = |setting, left: (&str, &str), right: (&str, &str)| {
             let of = |(name, text): (&str, &str)| Condition::of_file(name, (!text.is_empty()).then_some(text));
-            of(left).meets(&of(right))
+            of(left).meets(&of(right), setting)
         };
+        let meet = |left, right| meet_in(Setting::Any, left, right);
         assert!(meet(("a.go", ""), ("b_linux.go", "")));
         assert!(!meet(("a_windows.go", ""), ("b_linux.go", "")));
         assert!(!meet(("a_windows.go", ""), ("b.go", "!windows")));
@@ -288,6 +302,9 @@ mod tests {
         assert!(meet(("a.go", "cgo || go1.18"), ("b.go", "!cgo")));
         assert!(meet(("linux.go", ""), ("windows.go", "")));
         assert!(!meet(("a.go", "linux || darwin"), ("b.go", "!(unix)")));
+        assert!(!meet(("a.go", ""), ("old.go", "!go1.18")));
+        assert!(meet(("a.go", ""), ("b.go", "special")) && !meet_in(Setting::Default, ("a.go", ""), ("b.go", "special")));
+        assert!(meet_in(Setting::Default, ("a.go", ""), ("b.go", "!special && linux")));
         assert!(meet(("a.go", "(broken"), ("b.go", "a && b && c && d && e && f && g && h && i && j")));
     }
 

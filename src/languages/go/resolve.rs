@@ -24,7 +24,7 @@ enum Answer {
         rule: &'static str,
         /// Why it is not certain; `None` makes the one target `resolved_static`.
         reason: Option<Reason>,
-        /// What may run instead: the methods of types that implement the interface.
+        /// What may run instead: the methods of types that implement the interface, or other variants.
         also: Vec<Target>,
     },
     /// A package, which is no definition.
@@ -118,7 +118,7 @@ impl Resolver<'_> {
         }
         let text = self.name(name);
         let answer = match &*self.inference.named(0, &text) {
-            Named::Definitions { targets, rule } => of_variants(targets.clone(), rule),
+            Named::Definitions { targets, rule } => self.of_variants(targets.clone(), rule),
             Named::Package(_) => Answer::Package,
             Named::External | Named::Predeclared(..) => Answer::Nothing(Reason::ExternalImport),
             Named::Missing => Answer::Nothing(Reason::UnresolvedImport),
@@ -149,7 +149,11 @@ impl Resolver<'_> {
         match self.inference.meaning(0, object, &nothing) {
             Meaning::Package(package) => {
                 let targets = self.inference.in_package(0, &package, name);
-                if targets.is_empty() { Answer::Nothing(Reason::UnresolvedExport) } else { of_variants(targets, "go_import") }
+                if targets.is_empty() {
+                    Answer::Nothing(Reason::UnresolvedExport)
+                } else {
+                    self.of_variants(targets, "go_import")
+                }
             }
             Meaning::External => Answer::Nothing(Reason::ExternalImport),
             Meaning::Type(type_) | Meaning::Value(type_) => self.selected(&type_, name),
@@ -167,15 +171,15 @@ impl Resolver<'_> {
                     (None, true) => "go_embedding",
                     (None, false) => "go_receiver",
                 };
-                let mut answer = of_variants(targets, rule);
+                let mut answer = self.of_variants(targets, rule);
                 if let Answer::Targets { reason, also, .. } = &mut answer {
                     if !certain && reason.is_none() {
                         *reason = Some(Reason::AmbiguousMember);
                     }
                     if let Some(interface) = interface {
-                        *also = self.inference.implementations(interface, name);
-                        if also.len() > MAX_CANDIDATES {
-                            also.clear();
+                        let implementing = self.inference.implementations(interface, name);
+                        if implementing.len() <= MAX_CANDIDATES {
+                            *also = implementing;
                         }
                     }
                 }
@@ -280,22 +284,31 @@ impl Resolver<'_> {
         };
         self.edges.extend(targets.iter().map(|target| edge(target, resolution, rule)));
         let others = also.iter().filter(|target| !targets.contains(target));
-        let others: Vec<Edge> = others.map(|target| edge(target, Resolution::Candidate, "go_interface_impl")).collect();
+        let other_rule = if rule == "go_default_build" { "conditional_binding" } else { "go_interface_impl" };
+        let others: Vec<Edge> = others.map(|target| edge(target, Resolution::Candidate, other_rule)).collect();
         if let Some(reason) = reason {
             let candidates = u32::try_from(targets.len() + others.len()).unwrap_or(u32::MAX);
             self.diagnostics.push(Diagnostic { kind, source, reason, place, name: Arc::clone(&name), candidates });
         }
         self.edges.extend(others);
     }
-}
 
-/// Answers with a definition, or with the variants of one that build constraints tell apart.
-fn of_variants(targets: Vec<Target>, rule: &'static str) -> Answer {
-    let several = targets.len() > 1;
-    Answer::Targets {
-        targets,
-        rule: if several { "conditional_binding" } else { rule },
-        reason: several.then_some(Reason::ConditionalBinding),
-        also: Vec::new(),
+    /// Answers with a definition, or with the variants of one that build constraints tell apart.
+    fn of_variants(&mut self, mut targets: Vec<Target>, rule: &'static str) -> Answer {
+        if targets.len() < 2 {
+            return Answer::Targets { targets, rule, reason: None, also: Vec::new() };
+        }
+        match self.inference.default_variant(&targets) {
+            Some(chosen) => {
+                let target = targets.remove(chosen);
+                Answer::Targets { targets: vec![target], rule: "go_default_build", reason: None, also: targets }
+            }
+            None => Answer::Targets {
+                targets,
+                rule: "conditional_binding",
+                reason: Some(Reason::ConditionalBinding),
+                also: Vec::new(),
+            },
+        }
     }
 }

@@ -160,11 +160,31 @@ impl Inference<'_> {
         }
     }
 
-    /// Returns what a definition denotes; of several variants the first speaks for all.
+    /// Returns what a definition denotes: of several variants the one of the default build, or what all of them are.
     pub(in crate::languages::go) fn definition(&mut self, targets: &[Target]) -> Meaning {
-        let Some((target, key)) = targets.first().and_then(|target| Some((target, target.definition.as_ref()?))) else {
-            return Meaning::Unknown;
-        };
+        if let [one] = targets {
+            return self.definition_at(one);
+        }
+        if let Some(chosen) = self.default_variant(targets) {
+            return self.definition_at(&targets[chosen]);
+        }
+        let mut variants = targets.iter();
+        let Some(first) = variants.next() else { return Meaning::Unknown };
+        let first = self.definition_at(first);
+        for variant in variants {
+            let other = self.definition_at(variant);
+            match (&first, &other) {
+                // Their methods are found by the name, which they share.
+                (Meaning::Type(_), Meaning::Type(_)) => {}
+                (Meaning::Value(one), Meaning::Value(two)) if self.may_be_same(one, two) => {}
+                _ => return Meaning::Unknown,
+            }
+        }
+        first
+    }
+
+    fn definition_at(&mut self, target: &Target) -> Meaning {
+        let Some(key) = &target.definition else { return Meaning::Unknown };
         let Some(index) = self.view_of(&target.file) else { return Meaning::Unknown };
         let view = self.view(index);
         let Some(found) = view.find(key) else { return Meaning::Unknown };

@@ -171,7 +171,8 @@ impl Inference<'_> {
         true
     }
 
-    fn may_be_same(&mut self, left: &Type, right: &Type) -> bool {
+    /// Returns whether nothing known tells two types apart.
+    pub(super) fn may_be_same(&mut self, left: &Type, right: &Type) -> bool {
         let plain = |name: &'static str| match name {
             "uint8" => "byte",
             "int32" => "rune",
@@ -186,7 +187,7 @@ impl Inference<'_> {
             | (Type::Channel(one), Type::Channel(two)) => self.may_be_same(one, two),
             (Type::Mapping(one), Type::Mapping(two)) => self.may_be_same(&one.0, &two.0) && self.may_be_same(&one.1, &two.1),
             (Type::Named { view, declaration, .. }, Type::Named { view: other, declaration: named, .. }) => {
-                (view, declaration) == (other, named)
+                (view, declaration) == (other, named) || self.are_variants((*view, *declaration), (*other, *named))
             }
             (Type::Function { .. }, Type::Function { .. }) => self.deeper(true, |this| this.same_form(left, right)),
             (Type::Shape { .. }, Type::Shape { .. }) | (Type::External, Type::External) => true,
@@ -196,5 +197,15 @@ impl Inference<'_> {
             }
             _ => false,
         }
+    }
+
+    /// Returns whether two types are one name of one package, told apart by build constraints alone.
+    fn are_variants(&self, one: (u32, u32), two: (u32, u32)) -> bool {
+        let (left, right) = (self.view(one.0), self.view(two.0));
+        left.package == right.package
+            && match (left.declaration(one.1), right.declaration(two.1)) {
+                (Some(left), Some(right)) => left.key.qualified == right.key.qualified,
+                _ => false,
+            }
     }
 }

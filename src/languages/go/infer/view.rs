@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Inference;
 use crate::languages::ModuleResolution;
-use crate::languages::go::conditions::Condition;
+use crate::languages::go::conditions::{Condition, Setting};
 use crate::languages::go::modules::{self, Package, Part};
 use crate::languages::go::universe::{Predeclared, is_exported, predeclared};
 use crate::model::facts::{Body, Declaration, Handle, NameId, Outline, Role, Surface};
@@ -176,11 +176,15 @@ impl<'a> Inference<'a> {
                 return of(&import.imported);
             }
         }
+        // What no build has beside this file is meant only when nothing else is.
+        let mut elsewhere = Vec::new();
         if let Some(package) = &view.package {
-            let targets = self.in_package(index, package, text);
+            let declared = self.declared(index, package, text);
+            let targets = self.buildable(&view, &declared);
             if !targets.is_empty() {
                 return Named::Definitions { targets, rule: "go_package" };
             }
+            elsewhere = declared;
         }
         for import in imports.iter().filter(|import| &*import.alias == ".") {
             if let Imported::Package(package) = &import.imported
@@ -202,6 +206,9 @@ impl<'a> Inference<'a> {
         if let Some((kind, name)) = predeclared(text) {
             return Named::Predeclared(kind, name);
         }
+        if !elsewhere.is_empty() {
+            return Named::Definitions { targets: elsewhere, rule: "go_package" };
+        }
         let whole = |import: &ImportedName| &*import.alias == "." && !matches!(import.imported, Imported::Package(_));
         if is_exported(text) && imports.iter().any(whole) {
             return Named::External;
@@ -214,8 +221,17 @@ impl<'a> Inference<'a> {
         Named::Nothing
     }
 
-    /// Returns the definitions that a name of a package stands for in a file; of several variants those that can be in one build with it.
+    /// Returns the definitions that a name of a package stands for in a file: those that can be in one build with it, and where none can
+    /// all of them.
     pub(in crate::languages::go) fn in_package(&mut self, view: u32, package: &Package, name: &str) -> Vec<Target> {
+        let targets = self.declared(view, package, name);
+        let from = self.view(view);
+        let fitting = self.buildable(&from, &targets);
+        if fitting.is_empty() { targets } else { fitting }
+    }
+
+    /// Returns every definition of a name of a package that a file may see.
+    fn declared(&mut self, view: u32, package: &Package, name: &str) -> Vec<Target> {
         let from = self.view(view);
         let inside = from.package.as_ref() == Some(package);
         let beside = from.is_test && *from.path.directory() == *package.directory;
@@ -238,7 +254,7 @@ impl<'a> Inference<'a> {
         }
         targets.sort();
         targets.dedup();
-        self.buildable(&from, targets)
+        targets
     }
 
     /// Returns the methods of a type's name that a file may call.
@@ -261,23 +277,36 @@ impl<'a> Inference<'a> {
         }
         targets.sort();
         targets.dedup();
-        self.buildable(&from, targets)
+        let fitting = self.buildable(&from, &targets);
+        if fitting.is_empty() { targets } else { fitting }
     }
 
-    fn buildable(&mut self, from: &View<'_>, mut targets: Vec<Target>) -> Vec<Target> {
-        if targets.len() > 1 {
-            let fits: Vec<bool> = targets
-                .iter()
-                .map(|target| match self.view_of(&target.file) {
-                    Some(view) => self.view(view).condition.meets(&from.condition),
-                    None => true,
-                })
-                .collect();
-            if fits.contains(&true) {
-                let mut fits = fits.into_iter();
-                targets.retain(|_| fits.next().unwrap_or(true));
+    /// Returns those of `targets` that can be in one build with a file. A file that no build has is left to itself.
+    fn buildable(&mut self, from: &View<'_>, targets: &[Target]) -> Vec<Target> {
+        let free = !from.condition.meets(&from.condition, Setting::Any);
+        let fits = |target: &&Target| free || target.file == from.path || self.meets(target, from, Setting::Any);
+        targets.iter().filter(fits).cloned().collect()
+    }
+
+    fn meets(&mut self, target: &Target, from: &View<'_>, setting: Setting) -> bool {
+        match self.view_of(&target.file) {
+            Some(view) => self.view(view).condition.meets(&from.condition, setting),
+            None => true,
+        }
+    }
+
+    /// Returns the one variant that the file in hand is built with when nobody sets a tag; `None` where the machine decides.
+    pub(in crate::languages::go) fn default_variant(&mut self, targets: &[Target]) -> Option<usize> {
+        let from = self.view(0);
+        if !from.condition.meets(&from.condition, Setting::Default) {
+            return None;
+        }
+        let mut found = None;
+        for (index, target) in targets.iter().enumerate() {
+            if self.meets(target, &from, Setting::Default) && found.replace(index).is_some() {
+                return None;
             }
         }
-        targets
+        found
     }
 }
