@@ -69,6 +69,12 @@ pub trait LanguageSupport: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether the file is a copy of another project's, kept where the language's tools look for such copies: it is left out.
+    fn is_vendored(&self, path: &RepoPath) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Returns the words for `limitations` that name what ties tests to source in this language and is not followed.
     fn test_limitations(&self) -> &'static [&'static str] {
         &[]
@@ -198,6 +204,11 @@ pub struct Export {
 /// Returns the language that reads the file, and in which dialect.
 pub fn language_of(path: &RepoPath) -> Option<(&'static dyn LanguageSupport, Dialect)> {
     REGISTRY.iter().find_map(|language| language.dialect(path).map(|dialect| (*language, dialect)))
+}
+
+/// Returns whether the file is another project's ([`LanguageSupport::is_vendored`]).
+pub fn is_vendored(path: &RepoPath) -> bool {
+    language_of(path).is_some_and(|(language, _)| language.is_vendored(path))
 }
 
 /// Returns the position in `table` of the language that reads the file, and its dialect.

@@ -82,6 +82,8 @@ impl Policy {
             Some(Omission::Excluded)
         } else if !is_source(path) && !is_text(path) {
             Some(Omission::UnsupportedContent)
+        } else if languages::is_vendored(path) {
+            Some(Omission::Vendored)
         } else {
             None
         }

@@ -17,6 +17,11 @@ use crate::model::{Reason, Resolution, Target};
 pub(super) fn table(key: &ModuleKey, lookup: &dyn Lookup) -> ExportTable {
     let mut names: BTreeMap<Arc<str>, Export> = BTreeMap::new();
     let Some((package, part)) = Package::of_key(key) else { return ExportTable::default() };
+    if part == Part::Files {
+        let files = package.files(false, lookup).into_iter();
+        let names = files.map(|file| (Arc::from(file.as_str()), export(Target { file, definition: None }))).collect();
+        return ExportTable { names, star: None, open: false };
+    }
     for file in package.files(part == Part::Test, lookup) {
         let Some(surface) = lookup.surface(&file) else { continue };
         for declaration in &surface.outline.declarations {
@@ -34,17 +39,21 @@ pub(super) fn table(key: &ModuleKey, lookup: &dyn Lookup) -> ExportTable {
                     export.resolution = Resolution::Candidate;
                     export.reason = Some(Reason::ConditionalBinding);
                 })
-                .or_insert_with(|| Export {
-                    targets: smallvec![target],
-                    aliases: Vec::new(),
-                    resolution: Resolution::ResolvedStatic,
-                    rule: "go_package",
-                    reason: None,
-                });
+                .or_insert_with(|| export(target));
         }
     }
     for export in names.values_mut() {
         export.targets.sort();
     }
     ExportTable { names, star: None, open: false }
+}
+
+fn export(target: Target) -> Export {
+    Export {
+        targets: smallvec![target],
+        aliases: Vec::new(),
+        resolution: Resolution::ResolvedStatic,
+        rule: "go_package",
+        reason: None,
+    }
 }

@@ -47,6 +47,10 @@ impl LanguageSupport for Go {
         modules::is_test(path)
     }
 
+    fn is_vendored(&self, path: &RepoPath) -> bool {
+        modules::is_vendored(path)
+    }
+
     fn limitations(&self) -> &'static [&'static str] {
         &["go_build_variants_not_selected"]
     }

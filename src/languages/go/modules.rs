@@ -1,4 +1,4 @@
-//! Which package an import path names: modules, workspaces, replacements, vendored copies.
+//! Which package an import path names: modules, workspaces, replacements.
 //!
 //! Must not know what packages declare. Invariant: every package found is a directory of the manifest with a source file of its name.
 
@@ -17,6 +17,8 @@ pub(super) enum Part {
     Own,
     /// What its test files add.
     Test,
+    /// No names, but the files that make it in a build.
+    Files,
 }
 
 /// A package: the files of one directory with one package clause.
@@ -33,6 +35,7 @@ impl Package {
             Part::Public => "",
             Part::Own => ":own",
             Part::Test => ":test",
+            Part::Files => ":files",
         };
         ModuleKey(format!("{}:{}{suffix}", self.directory, self.name).into())
     }
@@ -43,6 +46,7 @@ impl Package {
         let part = match parts.next() {
             None => Part::Public,
             Some("own") => Part::Own,
+            Some("files") => Part::Files,
             Some(_) => Part::Test,
         };
         Some((Self { directory, name }, part))
@@ -226,9 +230,8 @@ pub(super) fn context(directory: &str, lookup: &dyn Lookup) -> Arc<str> {
 
 /// Returns the package that an import path names in a context, as others see it.
 pub(super) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> ModuleResolution {
-    let mut lines = context.split('\n');
-    let root = lines.next().unwrap_or("");
-    for line in lines {
+    // The first line is the root itself.
+    for line in context.split('\n').skip(1) {
         let Some((path, folder)) = line.split_once('\t') else { continue };
         let Some(rest) = specifier.strip_prefix(path) else { continue };
         let rest = match rest.strip_prefix('/') {
@@ -245,11 +248,6 @@ pub(super) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> Mod
             Some(package) => ModuleResolution::Found(package.key(Part::Public)),
             None => ModuleResolution::Missing,
         };
-    }
-    if !context.is_empty()
-        && let Some(package) = package_in(&join(&join(root, "vendor"), specifier), lookup)
-    {
-        return ModuleResolution::Found(package.key(Part::Public));
     }
     ModuleResolution::External
 }
@@ -339,7 +337,7 @@ mod tests {
     #[test]
     fn keys() {
         let package = Package { directory: "a/b".into(), name: "b".into() };
-        for part in [Part::Public, Part::Own, Part::Test] {
+        for part in [Part::Public, Part::Own, Part::Test, Part::Files] {
             assert_eq!(Package::of_key(&package.key(part)), Some((package.clone(), part)));
         }
     }

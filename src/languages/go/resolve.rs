@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::infer::{Imported, Inference, Meaning, Member, Named, Selection, Type};
+use super::modules::Part;
 use crate::languages::Lookup;
 use crate::model::facts::{Body, FileFacts, Handle, NameId, Reference, Subject, Use};
 use crate::model::{Diagnostic, Edge, EdgeKind, FileEdges, ParseStatus, Reason, RepoPath, Resolution, SymbolKind, Target};
@@ -204,8 +205,8 @@ impl Resolver<'_> {
         let Some(import) = outline.imports.get(import.index()) else { return Answer::Nothing(Reason::UnresolvedImport) };
         match self.inference.imported(&view, outline.names.get(import.module)) {
             Imported::Package(package) => {
-                let files = package.files(false, self.inference.lookup);
-                let targets = files.into_iter().map(|file| Target { file, definition: None }).collect();
+                let files = self.inference.lookup.exports(&package.key(Part::Files));
+                let targets = files.names.values().flat_map(|file| file.targets.iter().cloned()).collect();
                 Answer::Targets { targets, rule: "go_import", reason: None, also: Vec::new() }
             }
             Imported::Missing => Answer::Nothing(Reason::UnresolvedImport),

@@ -366,6 +366,11 @@ impl<'s> Walk<'s> {
     /// Remembers a comment that may document what comes next.
     fn comment(&mut self, node: Node<'_>) {
         let row = node.start_position().row;
+        let line = self.line_starts.get(row).map_or(0, |start| *start as usize);
+        if !self.text.get(line..node.start_byte()).unwrap_or("").trim().is_empty() {
+            // It stands behind what it speaks of.
+            return;
+        }
         if self.comments.is_empty() || row != self.next_line {
             self.comments.clear();
         }

@@ -61,10 +61,12 @@ impl Inference<'_> {
         }
         self.depth += 1;
         match pattern {
-            Type::Parameter { view, binding } if *view == of && open.contains(binding) => {
-                if !found.iter().any(|(of, bound, _)| of == view && bound == binding) {
-                    found.push((*view, *binding, argument.clone()));
-                }
+            Type::Parameter { view, binding }
+                if *view == of
+                    && open.contains(binding)
+                    && !found.iter().any(|(of, bound, _)| of == view && bound == binding) =>
+            {
+                found.push((*view, *binding, argument.clone()));
             }
             Type::Pointer(inner) => {
                 if let Type::Pointer(argument) = argument {
