@@ -4,7 +4,7 @@
 //! exists, and every number that stands for an entry of a table stands for one that is there.
 
 use crate::model::facts::{Binding, ClassShape, Expression, FunctionShape, Handle, NameId, Outline, PublicStep, Reaching};
-use crate::model::facts::{Role, Shape, Subject, Use};
+use crate::model::facts::{Role, Shape, Signature, Subject, TypeForm, TypeShape, Use};
 use crate::model::{FileFacts, Place, Span, Surface};
 
 /// What does not fit.
@@ -52,6 +52,10 @@ pub fn validate(facts: &FileFacts, source: &str) -> Fits {
         require(reference.source as usize <= facts.definitions.len(), "source of a reference")?;
         match reference.subject {
             Subject::Name(used) => both.used(used)?,
+            Subject::Key { literal, used } => {
+                both.expression(literal)?;
+                both.used(used)?;
+            }
             Subject::Member { object, name } => {
                 both.all(object, Tables::expression)?;
                 Tables::name(&body.outline, name)?;
@@ -170,6 +174,8 @@ impl Tables<'_> {
             match declaration.shape {
                 Shape::Class(index) => require((index as usize) < own.classes.len(), "shape of a class")?,
                 Shape::Function(index) => require((index as usize) < own.functions.len(), "shape of a function")?,
+                Shape::Type(index) => require((index as usize) < own.types.len(), "shape of a type")?,
+                Shape::Signature(index) => Self::signature_of(own, index)?,
                 Shape::Value => {}
             }
         }
@@ -181,7 +187,9 @@ impl Tables<'_> {
         }
         own.expressions.iter().try_for_each(|expression| self.one_expression(own, *expression))?;
         own.classes.iter().try_for_each(|class| self.class(own, class))?;
-        own.functions.iter().try_for_each(|function| self.function(function))
+        own.functions.iter().try_for_each(|function| self.function(function))?;
+        own.types.iter().try_for_each(|shape| self.type_(own, shape))?;
+        own.signatures.iter().try_for_each(|signature| self.signature(signature))
     }
 
     fn one_binding(&self, own: &Outline, binding: &Binding) -> Fits {
@@ -191,7 +199,8 @@ impl Tables<'_> {
             Role::Import(import) | Role::Star(import) => {
                 require((import as usize) < own.imports.len(), "number of an import")?;
             }
-            Role::Function | Role::Class | Role::Variable | Role::Parameter | Role::Deleted => {}
+            Role::LocalType(shape) => require((shape as usize) < own.types.len(), "number of a type")?,
+            Role::Function | Role::Class | Role::Variable | Role::Parameter | Role::TypeParameter | Role::Deleted => {}
         }
         self.all(binding.declaration, Self::declaration)?;
         self.all(binding.annotation, Self::expression)?;
@@ -206,14 +215,23 @@ impl Tables<'_> {
                 self.expression(object)
             }
             Expression::Call { callee } => self.expression(callee),
-            Expression::Subscript { object, argument } => {
+            Expression::Subscript { object, argument } | Expression::Invocation { callee: object, arguments: argument } => {
                 self.all([Some(object), argument].into_iter().flatten(), Self::expression)
             }
-            Expression::Either(one, other) => self.all([one, other], Self::expression),
+            Expression::Either(one, other) | Expression::Mapping(one, other) => self.all([one, other], Self::expression),
             Expression::List(one, rest) => self.all([Some(one), rest].into_iter().flatten(), Self::expression),
-            Expression::Element(of) | Expression::Entered(of) | Expression::Await(of) | Expression::Instance(of) => {
-                self.expression(of)
-            }
+            Expression::Element(of)
+            | Expression::Key(of)
+            | Expression::Part(of, _)
+            | Expression::Entered(of)
+            | Expression::Await(of)
+            | Expression::Instance(of)
+            | Expression::Pointer(of)
+            | Expression::Address(of)
+            | Expression::Sequence(of)
+            | Expression::Channel(of) => self.expression(of),
+            Expression::Anonymous(shape) => require((shape as usize) < own.types.len(), "number of a type"),
+            Expression::Signature(signature) => Self::signature_of(own, signature),
             Expression::Super(class) => self.declaration(class),
             Expression::Literal => Ok(()),
         }
@@ -236,6 +254,32 @@ impl Tables<'_> {
         self.all(function.returns.iter().chain(&function.returned).copied(), Self::expression)
     }
 
+    fn signature_of(own: &Outline, index: u32) -> Fits {
+        require((index as usize) < own.signatures.len(), "number of a signature")
+    }
+
+    fn type_(&self, own: &Outline, shape: &TypeShape) -> Fits {
+        if let TypeForm::Defined(of) | TypeForm::Alias(of) = shape.form {
+            self.expression(of)?;
+        }
+        self.all(shape.parameters.iter().copied(), Self::binding)?;
+        for (name, type_) in &shape.fields {
+            Self::name(own, *name)?;
+            self.all(*type_, Self::expression)?;
+        }
+        self.all(shape.embedded.iter().copied(), Self::expression)?;
+        for (name, signature) in &shape.methods {
+            Self::name(own, *name)?;
+            Self::signature_of(own, *signature)?;
+        }
+        Ok(())
+    }
+
+    fn signature(&self, signature: &Signature) -> Fits {
+        self.all(signature.type_parameters.iter().copied(), Self::binding)?;
+        self.all(signature.parameters.iter().chain(&signature.results).copied().flatten(), Self::expression)
+    }
+
     fn rest_of_surface(&self, surface: &Surface) -> Fits {
         let own = &surface.outline;
         for (name, used) in &surface.scope {
@@ -254,7 +298,7 @@ impl Tables<'_> {
             self.expression(*object)?;
             Self::name(own, *name)?;
         }
-        Ok(())
+        [surface.module, surface.condition].into_iter().flatten().try_for_each(|name| Self::name(own, name))
     }
 }
 
@@ -314,6 +358,19 @@ mod tests {
         assert_eq!(surface(|surface, into_body| surface.outline.expressions.push(into_body)), "handle of an expression");
         assert_eq!(surface(|surface, _| surface.outline.declarations[0].shape = Shape::Class(99)), "shape of a class");
         assert_eq!(surface(|surface, _| surface.outline.bindings[0].role = Role::Import(99)), "number of an import");
+    }
+
+    #[test]
+    fn facts_of_every_language_fit() {
+        let source = "// +build linux\n\npackage a\n\nimport . \"x\"\n\ntype S[T any] struct { F func(T) []T; *M }\ntype I interface { M(a, b int); E }\n\
+                      type A = map[string]chan S[int]\nfunc (s *S[T]) M(x ...T) (r T, e error) { type L struct{ q T }; l := &L{q: x[0]}; l.q.M(); \
+                      for k, v := range x { k.y(v) }; return (<-r.(chan T)), I(nil) }\nvar v, w = f[int](A{k: {1: nil}})\n";
+        let language = REGISTRY.iter().find(|language| language.name() == "go").expect("registered");
+        let facts = language.extract(source, language.dialects()[0], &mut || false).expect("nobody stops it");
+        assert_eq!(validate(&facts, source), Ok(()));
+        let mut other = facts.clone();
+        other.body.outline.types[0].fields[0].1 = Some(Handle::of_body(999));
+        assert!(validate(&other, source).is_err());
     }
 
     #[test]

@@ -31,6 +31,10 @@ impl LanguageSupport for Go {
         modules::is_source(path).then_some("go")
     }
 
+    fn dialects(&self) -> &'static [Dialect] {
+        &["go"]
+    }
+
     fn reads_text(&self, path: &RepoPath) -> bool {
         matches!(path.file_name(), "go.mod" | "go.work")
     }
