@@ -8,6 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tree_sitter::{Language, Parser};
+
+use crate::model::RepoPath;
 use crate::workspace::{self, Policy, ScanLimits, WorkspaceError, Worktree};
 
 use super::usage::own_cpu;
@@ -31,7 +34,7 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files: outcome.files, bytes: outcome.bytes })
 }
 
-/// Reads and parses the Python files of the scope, each tree dropped at once. The listing is not counted.
+/// Reads and parses the source files of the scope, each tree dropped at once. The listing is not counted.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -39,8 +42,8 @@ pub fn parse(worktree: &Worktree, policy: &Policy) -> Result<Floor, io::Error> {
     let listed = workspace::list(worktree, policy).map_err(io::Error::other)?;
     let paths: Vec<_> = listed
         .into_iter()
-        .filter(|(path, omitted)| omitted.is_none() && matches!(path.stem_and_suffix().1, Some("py" | "pyi")))
-        .map(|(path, _)| worktree.root().join(path.as_str()))
+        .filter(|(_, omitted)| omitted.is_none())
+        .filter_map(|(path, _)| Some((worktree.root().join(path.as_str()), grammar(&path)?)))
         .collect();
     let (start, cpu) = (Instant::now(), own_cpu());
     let next = AtomicUsize::new(0);
@@ -55,11 +58,20 @@ pub fn parse(worktree: &Worktree, policy: &Policy) -> Result<Floor, io::Error> {
     Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files: paths.len() as u64, bytes })
 }
 
-fn parse_some(paths: &[impl AsRef<Path>], next: &AtomicUsize) -> io::Result<u64> {
-    let mut parser = tree_sitter::Parser::new();
-    parser.set_language(&tree_sitter_python::LANGUAGE.into()).map_err(io::Error::other)?;
+/// Returns the grammar that reads a file.
+fn grammar(path: &RepoPath) -> Option<Language> {
+    match path.stem_and_suffix().1 {
+        Some("py" | "pyi") => Some(tree_sitter_python::LANGUAGE.into()),
+        Some("go") => Some(tree_sitter_go::LANGUAGE.into()),
+        _ => None,
+    }
+}
+
+fn parse_some(files: &[(impl AsRef<Path>, Language)], next: &AtomicUsize) -> io::Result<u64> {
+    let mut parser = Parser::new();
     let mut bytes = 0;
-    while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+    while let Some((path, language)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+        parser.set_language(language).map_err(io::Error::other)?;
         let source = std::fs::read(path)?;
         bytes += source.len() as u64;
         std::hint::black_box(parser.parse(&source, None));
