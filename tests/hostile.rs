@@ -229,6 +229,7 @@ fn mutate(text: &str, other: &str, random: &mut Random) -> String {
 fn mutants(seed: u64, count: usize) -> Vec<String> {
     let mut texts = sources("scenarios/demo", "py");
     texts.extend(sources("fuzz/seeds/extract_python", "py"));
+    texts.extend(sources("fuzz/seeds/extract_go", "go"));
     let mut random = Random(seed);
     (0..count)
         .map(|_| {
