@@ -348,8 +348,15 @@ impl Database {
         applied
     }
 
+    /// Returns the language whose lookup space a language shares: the first of its family.
+    fn lookup_space(&self, language: usize) -> usize {
+        let family = self.handle.languages[language].family();
+        self.handle.languages.iter().position(|other| other.family() == family).unwrap_or(language)
+    }
+
     fn language_of(&self, path: &RepoPath) -> Option<(LanguageIndex, Dialect)> {
         let (language, dialect) = languages::find_language(self.handle.languages, path)?;
+        let language = self.lookup_space(language);
         u16::try_from(language).ok().map(|index| (LanguageIndex(index), dialect))
     }
 
@@ -430,7 +437,7 @@ impl Database {
             let module = file_module(db, file);
             export_sources(db, Module::new(db, file.language(db), &module));
         })?;
-        for language in 0..self.handle.languages.len() {
+        for language in (0..self.handle.languages.len()).filter(|language| self.lookup_space(*language) == *language) {
             let Ok(language) = u16::try_from(language).map(LanguageIndex) else { break };
             run(1, &self.handle, &[()], |db, ()| {
                 for members in &export_graph(db, db.inventory(), language).components {

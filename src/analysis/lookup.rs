@@ -95,6 +95,10 @@ impl Lookup for DatabaseLookup<'_> {
         tree::files_in(self.db, AskedPath::new(self.db, directory))
     }
 
+    fn directories_in(&self, directory: &str) -> Arc<[Arc<str>]> {
+        tree::directories_in(self.db, AskedPath::new(self.db, directory))
+    }
+
     fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus> {
         if let Some(known) = self.parse_statuses.borrow().get(path) {
             return *known;

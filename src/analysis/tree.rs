@@ -14,6 +14,8 @@ use super::inputs::Db;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree {
     directories: HashMap<Arc<str>, Arc<[RepoPath]>>,
+    /// The names of the directories in each directory that has some.
+    inside: HashMap<Arc<str>, Arc<[Arc<str>]>>,
 }
 
 impl Tree {
@@ -33,7 +35,19 @@ impl Tree {
         }
         // The root is a directory even of an empty repository.
         lists.entry("").or_default();
-        Self { directories: lists.into_iter().map(|(directory, files)| (Arc::from(directory), Arc::from(files))).collect() }
+        let mut inside: HashMap<&str, Vec<Arc<str>>> = HashMap::new();
+        for directory in lists.keys().filter(|directory| !directory.is_empty()) {
+            let (above, name) = directory.rsplit_once('/').unwrap_or(("", directory));
+            inside.entry(above).or_default().push(Arc::from(name));
+        }
+        let sorted = |mut names: Vec<Arc<str>>| {
+            names.sort_unstable();
+            Arc::from(names)
+        };
+        Self {
+            inside: inside.into_iter().map(|(directory, names)| (Arc::from(directory), sorted(names))).collect(),
+            directories: lists.into_iter().map(|(directory, files)| (Arc::from(directory), Arc::from(files))).collect(),
+        }
     }
 
     pub(super) fn is_file(&self, path: &str) -> bool {
@@ -47,6 +61,10 @@ impl Tree {
 
     fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
         self.directories.get(directory).cloned().unwrap_or_default()
+    }
+
+    fn directories_in(&self, directory: &str) -> Arc<[Arc<str>]> {
+        self.inside.get(directory).cloned().unwrap_or_default()
     }
 }
 
@@ -78,6 +96,13 @@ pub(super) fn files_in<'db>(db: &'db dyn Db, directory: AskedPath<'db>) -> Arc<[
     db.inventory().tree(db).files_in(directory.text(db))
 }
 
+/// As [`files_in`], of directories.
+#[salsa::tracked(returns(clone))]
+pub(super) fn directories_in<'db>(db: &'db dyn Db, directory: AskedPath<'db>) -> Arc<[Arc<str>]> {
+    db.note("directories_in", directory.text(db));
+    db.inventory().tree(db).directories_in(directory.text(db))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +118,7 @@ mod tests {
         assert!(tree.is_file("a/b/c.py") && tree.is_file("e.py") && !tree.is_file("a/b") && !tree.is_file("c.py"));
         assert_eq!(tree.files_in("a").as_ref(), &paths[1..2]);
         assert_eq!(tree.files_in("nowhere").len(), 0);
+        assert_eq!(tree.directories_in("").as_ref(), &[Arc::from("a")]);
+        assert_eq!(tree.directories_in("a/b").len(), 0);
     }
 }

@@ -497,6 +497,7 @@ impl Build<'_> {
                 words: None,
                 edges: edges.next_if(|(of, _)| of == path).map(|(_, edges)| edges),
             };
+            limitations.extend(scope.languages().iter().filter_map(|language| language.unread(path)));
             if let EntryState::Included { hash, .. } = entry.state {
                 let reading = Reading::of(scope.languages(), path);
                 let key = (hash, reading.dialect);
@@ -508,7 +509,7 @@ impl Build<'_> {
                     file.language = Some(language.name());
                     file.module = self.memory.database.module_name(path);
                     file.test = language.is_test(path);
-                    limitations.extend(language.limitations());
+                    limitations.extend(language.limitations().iter().copied());
                     let fresh = contents.fresh.contains_key(&key);
                     *(if fresh { &mut extracted_files } else { &mut reused_files }) += 1;
                 }
@@ -567,7 +568,7 @@ impl Build<'_> {
             peak_memory_bytes: None,
             verified: None,
         };
-        let limitations = limitations.into_iter().copied().collect();
+        let limitations = limitations.into_iter().collect();
         let content = Content { identity, files, limitations, unrepresentable: capture.unrepresentable.clone() };
         Ok((content, outcome))
     }

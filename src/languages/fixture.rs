@@ -92,6 +92,13 @@ impl Lookup for Tree {
     fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
         self.files.keys().filter(|file| file.directory() == directory).cloned().collect()
     }
+    fn directories_in(&self, directory: &str) -> Arc<[Arc<str>]> {
+        let below = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let paths = self.files.keys().map(RepoPath::as_str).chain(self.others.keys().map(String::as_str));
+        let names: BTreeSet<Arc<str>> =
+            paths.filter_map(|path| Some(Arc::from(path.strip_prefix(&below)?.split_once('/')?.0))).collect();
+        names.into_iter().collect()
+    }
     fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus> {
         self.files.get(path).map(|facts| facts.parse)
     }

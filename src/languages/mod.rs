@@ -3,12 +3,15 @@
 //! `extract` sees one file's text and resolves nothing; resolution sees other files only through [`Lookup`]. Neither sees a path outside the
 //! repository, a clock or the disk. A language is one folder here and one line in [`REGISTRY`]; adding one touches nothing else.
 
+mod ecmascript;
 #[cfg(test)]
 mod fixture;
 pub mod go;
 mod grammar;
+pub mod javascript;
 pub mod python;
 pub mod text;
+pub mod typescript;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -19,7 +22,7 @@ use smallvec::SmallVec;
 use crate::model::{DefinitionKey, FileEdges, FileFacts, ParseStatus, Reason, RepoPath, Resolution, Surface, Target};
 
 /// Every language this build reads.
-pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python, &go::Go];
+pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python, &go::Go, &javascript::JavaScript, &typescript::TypeScript];
 
 /// Names one way of reading a file of a language (`python`, `python-stub`, later `tsx` …); with the content hash and the
 /// extractor's build it is the key of the facts cache.
@@ -40,6 +43,12 @@ pub enum ExtractError {
 pub trait LanguageSupport: Send + Sync + 'static {
     /// Returns the language's name on the wire.
     fn name(&self) -> &'static str;
+
+    /// Returns the name of the lookup space of this language: languages of one family import each other's modules, and their rules are the
+    /// same.
+    fn family(&self) -> &'static str {
+        self.name()
+    }
 
     /// Returns the dialect in which this language reads the file, judged by its path; `None` when it is not one of its files.
     fn dialect(&self, path: &RepoPath) -> Option<Dialect>;
@@ -82,6 +91,13 @@ pub trait LanguageSupport: Send + Sync + 'static {
 
     /// Returns the words for `limitations` that name the known gaps of this language.
     fn limitations(&self) -> &'static [&'static str];
+
+    /// Returns the word for `limitations` that a file stands for which no language reads though it may hold code of this one
+    /// (a component of another format); `None` for every other file.
+    fn unread(&self, path: &RepoPath) -> Option<&'static str> {
+        let _ = path;
+        None
+    }
 
     /// Makes the facts of one file. `stop` is asked during the parse; once it says true the parse ends.
     ///
@@ -137,6 +153,8 @@ pub trait Lookup {
     fn is_directory(&self, path: &str) -> bool;
     /// Returns the included files directly in a directory, sorted (`""` is the root).
     fn files_in(&self, directory: &str) -> Arc<[RepoPath]>;
+    /// Returns the names of the directories directly in a directory, sorted.
+    fn directories_in(&self, directory: &str) -> Arc<[Arc<str>]>;
     /// Returns how well the file was read; `None` when it is not a source file of the manifest.
     fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus>;
     /// Returns the surface of a source file; `None` when it is not one or could not be read.

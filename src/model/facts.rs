@@ -318,6 +318,45 @@ pub enum Expression {
     Signature(u32),
     /// The bases' view of the instance of a class (a handle of a declaration).
     Super(Handle),
+    /// What `new` makes of a constructor.
+    New {
+        callee: Handle,
+        arguments: Option<Handle>,
+    },
+    /// Something of which nothing is known but its place in a list.
+    Unknown,
+    /// The type of a value (`typeof x`).
+    TypeOf(Handle),
+    /// The type of a member of a type (`T["name"]`).
+    Property {
+        object: Handle,
+        name: NameId,
+    },
+    /// A promise of a value.
+    Promise(Handle),
+    /// What a callee expects as one of its arguments, from 0.
+    Expected {
+        callee: Handle,
+        argument: u8,
+    },
+    /// What a function is called with, from 0.
+    Parameter(Handle, u8),
+    /// A value whose members are the statics of a shape: an object literal (a handle of `classes`).
+    Object(Handle),
+    /// A value whose members are those of a shape without a name: a type literal (a handle of `classes`).
+    Structure(Handle),
+    /// A function, or the type of one (a handle of `functions`).
+    Function(Handle),
+    /// What a body belongs to: the instance, or the value itself that has the statics (a handle of `classes`).
+    This {
+        class: Handle,
+        statics: bool,
+    },
+    /// As [`Self::This`], as the bases of the class see it.
+    Above {
+        class: Handle,
+        statics: bool,
+    },
     /// A literal, or what else is surely of a type outside the repository.
     Literal,
 }
@@ -333,6 +372,19 @@ pub struct ClassShape {
     pub attributes: Vec<AttributeEvidence>,
     /// Whether attributes may exist that nothing here shows (`__getattr__`).
     pub open: bool,
+    /// Names of the class itself, where they are apart from those of its instances: static members, exports of a namespace, properties of an
+    /// object; sorted by text.
+    pub statics: Vec<(NameId, Use)>,
+    /// The bindings of its type parameters, in order.
+    pub parameters: Vec<Handle>,
+    /// What calling an instance does, one for each overload (indexes of `functions` of the same outline).
+    pub calls: Vec<u32>,
+    /// What `new` of an instance does, as `calls`.
+    pub constructs: Vec<u32>,
+    /// The type of members that have no name of their own (an index signature).
+    pub elements: Option<Handle>,
+    /// Objects whose properties the value has too (`{ ...object }`).
+    pub spreads: Vec<Handle>,
 }
 
 /// An assignment to an attribute of `self`.
@@ -358,6 +410,13 @@ pub struct FunctionShape {
     pub class_method: bool,
     /// A context manager made of a generator.
     pub context_manager: bool,
+    /// The bindings of its type parameters, in order.
+    pub type_parameters: Vec<Handle>,
+    /// The declared types of its parameters, in order.
+    pub parameters: Vec<Option<Handle>>,
+    /// What the function has and makes beside being called: its properties and, as a constructor, its instances (an index of `classes` of
+    /// the same outline).
+    pub shape: Option<u32>,
 }
 
 /// How a declared type is made.
@@ -464,6 +523,13 @@ pub struct Reference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     Name(Use),
+    /// A name that stands for a type, where one name may mean a type and a value.
+    Type(Use),
+    /// `object.name`, standing for a type.
+    TypeMember {
+        object: Option<Handle>,
+        name: NameId,
+    },
     /// `object.name`; no object when nothing is known of it.
     Member {
         object: Option<Handle>,
@@ -506,6 +572,11 @@ impl Surface {
 }
 
 impl ClassShape {
+    /// Returns what a name of the class itself means.
+    pub fn bound_static(&self, names: &Names, name: &str) -> Option<Use> {
+        find_by_text(names, &self.statics, name)
+    }
+
     /// Returns what a name bound in the class body means when it is done.
     pub fn bound(&self, names: &Names, name: &str) -> Option<Use> {
         find_by_text(names, &self.members, name)

@@ -51,12 +51,12 @@ pub fn validate(facts: &FileFacts, source: &str) -> Fits {
         text.offset(reference.start, "start of a reference")?;
         require(reference.source as usize <= facts.definitions.len(), "source of a reference")?;
         match reference.subject {
-            Subject::Name(used) => both.used(used)?,
+            Subject::Name(used) | Subject::Type(used) => both.used(used)?,
             Subject::Key { literal, used } => {
                 both.expression(literal)?;
                 both.used(used)?;
             }
-            Subject::Member { object, name } => {
+            Subject::Member { object, name } | Subject::TypeMember { object, name } => {
                 both.all(object, Tables::expression)?;
                 Tables::name(&body.outline, name)?;
             }
@@ -143,6 +143,10 @@ impl Tables<'_> {
         self.entry(handle, |outline| outline.expressions.len(), "handle of an expression")
     }
 
+    fn shape(&self, handle: Handle) -> Fits {
+        self.entry(handle, |outline| outline.classes.len(), "handle of a class")
+    }
+
     fn import(&self, handle: Handle) -> Fits {
         self.entry(handle, |outline| outline.imports.len(), "handle of an import")
     }
@@ -187,7 +191,7 @@ impl Tables<'_> {
         }
         own.expressions.iter().try_for_each(|expression| self.one_expression(own, *expression))?;
         own.classes.iter().try_for_each(|class| self.class(own, class))?;
-        own.functions.iter().try_for_each(|function| self.function(function))?;
+        own.functions.iter().try_for_each(|function| self.function(own, function))?;
         own.types.iter().try_for_each(|shape| self.type_(own, shape))?;
         own.signatures.iter().try_for_each(|signature| self.signature(signature))
     }
@@ -210,12 +214,14 @@ impl Tables<'_> {
     fn one_expression(&self, own: &Outline, expression: Expression) -> Fits {
         match expression {
             Expression::Name(used) => self.used(used),
-            Expression::Attribute { object, name } => {
+            Expression::Attribute { object, name } | Expression::Property { object, name } => {
                 Self::name(own, name)?;
                 self.expression(object)
             }
             Expression::Call { callee } => self.expression(callee),
-            Expression::Subscript { object, argument } | Expression::Invocation { callee: object, arguments: argument } => {
+            Expression::Subscript { object, argument }
+            | Expression::Invocation { callee: object, arguments: argument }
+            | Expression::New { callee: object, arguments: argument } => {
                 self.all([Some(object), argument].into_iter().flatten(), Self::expression)
             }
             Expression::Either(one, other) | Expression::Mapping(one, other) => self.all([one, other], Self::expression),
@@ -226,6 +232,10 @@ impl Tables<'_> {
             | Expression::Entered(of)
             | Expression::Await(of)
             | Expression::Instance(of)
+            | Expression::TypeOf(of)
+            | Expression::Promise(of)
+            | Expression::Parameter(of, _)
+            | Expression::Expected { callee: of, .. }
             | Expression::Pointer(of)
             | Expression::Address(of)
             | Expression::Sequence(of)
@@ -233,13 +243,18 @@ impl Tables<'_> {
             Expression::Anonymous(shape) => require((shape as usize) < own.types.len(), "number of a type"),
             Expression::Signature(signature) => Self::signature_of(own, signature),
             Expression::Super(class) => self.declaration(class),
-            Expression::Literal => Ok(()),
+            Expression::Object(class)
+            | Expression::Structure(class)
+            | Expression::This { class, .. }
+            | Expression::Above { class, .. } => self.shape(class),
+            Expression::Function(function) => self.entry(function, |outline| outline.functions.len(), "handle of a function"),
+            Expression::Literal | Expression::Unknown => Ok(()),
         }
     }
 
     fn class(&self, own: &Outline, class: &ClassShape) -> Fits {
         self.all(class.bases.iter().copied().flatten(), Self::expression)?;
-        for (name, used) in &class.members {
+        for (name, used) in class.members.iter().chain(&class.statics) {
             Self::name(own, *name)?;
             self.used(*used)?;
         }
@@ -247,10 +262,17 @@ impl Tables<'_> {
             Self::name(own, evidence.name)?;
             self.all([evidence.annotation, evidence.value].into_iter().flatten(), Self::expression)?;
         }
-        Ok(())
+        self.all(class.parameters.iter().copied(), Self::binding)?;
+        for function in class.calls.iter().chain(&class.constructs) {
+            require((*function as usize) < own.functions.len(), "number of a function")?;
+        }
+        self.all(class.spreads.iter().copied().chain(class.elements), Self::expression)
     }
 
-    fn function(&self, function: &FunctionShape) -> Fits {
+    fn function(&self, own: &Outline, function: &FunctionShape) -> Fits {
+        self.all(function.type_parameters.iter().copied(), Self::binding)?;
+        self.all(function.parameters.iter().copied().flatten(), Self::expression)?;
+        require(function.shape.is_none_or(|shape| (shape as usize) < own.classes.len()), "shape of a function")?;
         self.all(function.returns.iter().chain(&function.returned).copied(), Self::expression)
     }
 

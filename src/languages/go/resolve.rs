@@ -109,7 +109,7 @@ impl Resolver<'_> {
                 self.emit(reference, name, &answer);
             }
             // Forms of other languages.
-            Subject::Name(_) | Subject::Key { .. } | Subject::Imported(_) => {}
+            Subject::Name(_) | Subject::Key { .. } | Subject::Imported(_) | Subject::Type(_) | Subject::TypeMember { .. } => {}
         }
     }
 

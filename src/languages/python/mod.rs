@@ -89,6 +89,10 @@ impl LanguageSupport for Python {
         &["fixtures_not_followed"]
     }
 
+    fn unread(&self, path: &RepoPath) -> Option<&'static str> {
+        (path.stem_and_suffix().1 == Some("ipynb")).then_some("notebooks_not_read")
+    }
+
     fn extract(&self, source: &str, _dialect: Dialect, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError> {
         extract_facts(source, stop)
     }

@@ -120,7 +120,7 @@ impl<'a> Resolver<'a> {
 
     fn reference(&mut self, reference: &Reference) {
         match reference.subject {
-            Subject::Name(used) | Subject::Key { used, .. } => {
+            Subject::Name(used) | Subject::Type(used) | Subject::Key { used, .. } => {
                 let (key, name) = match used {
                     Use::One(binding) => {
                         let text = self
@@ -149,7 +149,7 @@ impl<'a> Resolver<'a> {
                 };
                 self.emit(reference, name, &meaning);
             }
-            Subject::Member { object, name } => {
+            Subject::Member { object, name } | Subject::TypeMember { object, name } => {
                 let name = self.name(name);
                 let meaning = match object {
                     Some(object) => self.member(object, &name),

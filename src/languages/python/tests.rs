@@ -106,6 +106,9 @@ impl Lookup for Tree {
     fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
         self.files.keys().filter(|file| file.directory() == directory).cloned().collect()
     }
+    fn directories_in(&self, _: &str) -> Arc<[Arc<str>]> {
+        Arc::default()
+    }
     fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus> {
         self.files.get(path).map(|facts| facts.parse)
     }

@@ -1,0 +1,246 @@
+//! From module names to files, as the compilers resolve them.
+//!
+//! Must not know what modules contain. Invariant: a relative name that leads to no file is `Missing`; a bare one that leads nowhere is
+//! outside the repository.
+
+use std::sync::Arc;
+
+use super::configuration::{Options, is_below, join, options_of, resolve};
+use super::packages;
+use crate::languages::{Lookup, ModuleKey, ModuleResolution};
+use crate::model::RepoPath;
+
+/// Between a directory and its options in a context.
+const SEPARATOR: char = '\n';
+
+/// The endings of sources, those of types first.
+const SOURCES: &[&str] = &[".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs"];
+const DECLARATIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
+
+/// What a written ending may stand for in the sources.
+const WRITTEN: &[(&str, &[&str])] = &[
+    (".js", &[".ts", ".tsx", ".js", ".jsx", ".d.ts"]),
+    (".jsx", &[".tsx", ".jsx", ".d.ts"]),
+    (".mjs", &[".mts", ".mjs", ".d.mts"]),
+    (".cjs", &[".cts", ".cjs", ".d.cts"]),
+    (".d.ts", &[".d.ts", ".ts", ".tsx"]),
+    (".d.mts", &[".d.mts", ".mts"]),
+    (".d.cts", &[".d.cts", ".cts"]),
+];
+
+/// Returns the directory and its options, as one text; of a directory with a mark, the packages of the workspace there.
+pub(in crate::languages) fn context(directory: &str, lookup: &dyn Lookup) -> Arc<str> {
+    if let Some(root) = directory.strip_suffix(packages::PACKAGES) {
+        return packages::workspace(root, lookup).into();
+    }
+    let options = options_of(directory, lookup);
+    let options = if options == Options::default() { String::new() } else { serde_json::to_string(&options).unwrap_or_default() };
+    format!("{directory}{SEPARATOR}{options}").into()
+}
+
+/// Returns the module that a specifier names.
+pub(in crate::languages) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> ModuleResolution {
+    let (directory, options) = context.split_once(SEPARATOR).unwrap_or((context, ""));
+    let options: Options = serde_json::from_str(options).unwrap_or_default();
+    let specifier = specifier.split(['?']).next().unwrap_or(specifier);
+    if specifier.is_empty() {
+        return ModuleResolution::Missing;
+    }
+    if specifier == "." || specifier == ".." || specifier.starts_with("./") || specifier.starts_with("../") {
+        let resolver = Resolver { options: &options, lookup };
+        // These name a folder, whatever file has its name.
+        let folder = specifier.ends_with('/')
+            || specifier.ends_with("/.")
+            || specifier.ends_with("/..")
+            || matches!(specifier, "." | "..");
+        return match resolve(directory, specifier).and_then(|path| resolver.relative(&path, folder)) {
+            Some(file) => found(file, lookup),
+            // Data and styles are files, but no modules.
+            None if resolve(directory, specifier).is_some_and(|path| lookup.is_file(&path)) => ModuleResolution::External,
+            None => ModuleResolution::Missing,
+        };
+    }
+    if specifier.starts_with('/') || specifier.contains(':') {
+        return ModuleResolution::External;
+    }
+    let resolver = Resolver { options: &options, lookup };
+    match resolver.bare(directory, specifier) {
+        Some(file) => found(file, lookup),
+        None if resolver.is_own(directory, specifier) => ModuleResolution::Missing,
+        None => ModuleResolution::External,
+    }
+}
+
+fn found(file: String, lookup: &dyn Lookup) -> ModuleResolution {
+    match RepoPath::parse(&file) {
+        Ok(path) => ModuleResolution::Found(module_of(&path, lookup)),
+        Err(_) => ModuleResolution::Missing,
+    }
+}
+
+/// Returns the module of a file: the file itself; declarations beside their source are part of it.
+pub(in crate::languages) fn module_of(path: &RepoPath, lookup: &dyn Lookup) -> ModuleKey {
+    let text = path.as_str();
+    for (declared, sources) in [(".d.ts", [".js", ".jsx"].as_slice()), (".d.mts", &[".mjs"]), (".d.cts", &[".cjs"])] {
+        if let Some(stem) = text.strip_suffix(declared) {
+            let source = sources.iter().map(|ending| format!("{stem}{ending}")).find(|source| lookup.is_file(source));
+            if let Some(source) = source {
+                return ModuleKey(source.into());
+            }
+        }
+    }
+    ModuleKey(text.into())
+}
+
+/// Returns no name: a module of the family is called by its path.
+pub(in crate::languages) fn module_name(_path: &RepoPath, _lookup: &dyn Lookup) -> Option<Arc<str>> {
+    None
+}
+
+/// Returns the file that makes a module.
+pub(super) fn file_of(module: &ModuleKey) -> Option<RepoPath> {
+    RepoPath::parse(&module.0).ok()
+}
+
+/// Returns the declarations beside the source of a module.
+pub(super) fn declarations_of(file: &RepoPath, lookup: &dyn Lookup) -> Option<RepoPath> {
+    let text = file.as_str();
+    for (source, declared) in [(".js", ".d.ts"), (".jsx", ".d.ts"), (".mjs", ".d.mts"), (".cjs", ".d.cts")] {
+        if let Some(stem) = text.strip_suffix(source) {
+            let path = format!("{stem}{declared}");
+            return lookup.is_file(&path).then(|| RepoPath::parse(&path).ok()).flatten();
+        }
+    }
+    None
+}
+
+struct Resolver<'a> {
+    options: &'a Options,
+    lookup: &'a dyn Lookup,
+}
+
+impl Resolver<'_> {
+    /// A path from the root of the repository, as a file or folder, also by way of `rootDirs`.
+    fn relative(&self, path: &str, folder: bool) -> Option<String> {
+        if folder {
+            return self.folder(path);
+        }
+        self.path(path).or_else(|| {
+            let inside = self.options.root_dirs.iter().filter(|root| is_below(path, root)).max_by_key(|root| root.len())?;
+            let rest = path.strip_prefix(inside.as_str())?.trim_start_matches('/');
+            self.options.root_dirs.iter().filter(|root| *root != inside).find_map(|root| self.path(&join(root, rest)))
+        })
+    }
+
+    fn path(&self, path: &str) -> Option<String> {
+        self.file(path).or_else(|| self.folder(path))
+    }
+
+    fn file(&self, path: &str) -> Option<String> {
+        let is_file = |candidate: &String| self.lookup.is_file(candidate);
+        if path.is_empty() {
+            return None;
+        }
+        // A declaration is written with its source's ending too, and read beside it.
+        for (written, endings) in WRITTEN {
+            if let Some(stem) = path.strip_suffix(written)
+                && !stem.ends_with('/')
+                && !(written.len() < 5 && stem.ends_with(".d"))
+            {
+                let file = self.suffixed(stem, endings);
+                if file.is_some() {
+                    return file;
+                }
+            }
+        }
+        if SOURCES.iter().any(|ending| path.ends_with(ending)) && is_file(&path.to_owned()) {
+            return Some(path.to_owned());
+        }
+        self.suffixed(path, SOURCES).or_else(|| self.suffixed(path, DECLARATIONS))
+    }
+
+    fn suffixed(&self, stem: &str, endings: &[&str]) -> Option<String> {
+        let none = [String::new()];
+        let suffixes: &[String] = if self.options.suffixes.is_empty() { &none } else { &self.options.suffixes };
+        endings.iter().find_map(|ending| {
+            suffixes.iter().map(|suffix| format!("{stem}{suffix}{ending}")).find(|candidate| self.lookup.is_file(candidate))
+        })
+    }
+
+    fn folder(&self, path: &str) -> Option<String> {
+        if !self.lookup.is_directory(path) {
+            return None;
+        }
+        if self.lookup.is_file(&join(path, "package.json"))
+            && let Some(manifest) = packages::manifest(path, self.lookup)
+        {
+            for name in ["types", "typings", "module", "main"] {
+                let target = manifest.get(name).and_then(|value| value.as_str()).and_then(|text| resolve(path, text));
+                let target = target.filter(|target| target != path);
+                if let Some(file) = target.and_then(|target| self.file(&target).or_else(|| self.file(&join(&target, "index")))) {
+                    return Some(file);
+                }
+            }
+        }
+        self.file(&join(path, "index"))
+    }
+
+    /// A name that is no path: by `paths`, `baseUrl`, `imports`, the package itself, or a package of the workspace.
+    fn bare(&self, directory: &str, specifier: &str) -> Option<String> {
+        if specifier.starts_with('#')
+            && let Some(package) = packages::nearest(directory, self.lookup)
+        {
+            let targets = packages::internal(&package, specifier, &self.options.conditions, self.lookup);
+            if let Some(file) = targets.iter().find_map(|target| self.path(target)) {
+                return Some(file);
+            }
+        }
+        for (pattern, targets) in &self.options.paths {
+            if let Some(star) = matched(pattern, specifier) {
+                let file = targets.iter().find_map(|target| self.path(&target.replacen('*', star, 1)));
+                if file.is_some() {
+                    return file;
+                }
+                // Only the best pattern counts.
+                break;
+            }
+        }
+        if let Some(base) = &self.options.base_url
+            && let Some(file) = resolve(base, specifier).and_then(|path| self.path(&path))
+        {
+            return Some(file);
+        }
+        let (name, rest) = packages::split_name(specifier);
+        let package = self.package(directory, name)?;
+        let targets = packages::entry_points(&package, rest, &self.options.conditions, self.lookup);
+        targets.iter().find_map(|target| self.path(target))
+    }
+
+    /// Returns the folder of a package of the repository.
+    fn package(&self, directory: &str, name: &str) -> Option<String> {
+        let own = packages::nearest(directory, self.lookup);
+        if let Some(own) = &own
+            && packages::name_of(own, self.lookup).as_deref() == Some(name)
+        {
+            return Some(own.clone());
+        }
+        packages::directory_of(directory, name, self.lookup)
+    }
+
+    /// Returns whether the repository owns the beginning of a name.
+    fn is_own(&self, directory: &str, specifier: &str) -> bool {
+        let by_pattern = self.options.paths.iter().any(|(pattern, _)| pattern.len() > 1 && matched(pattern, specifier).is_some());
+        by_pattern || specifier.starts_with('#') || self.package(directory, packages::split_name(specifier).0).is_some()
+    }
+}
+
+/// Returns what the star of a pattern stands for; `""` without one.
+fn matched<'s>(pattern: &str, specifier: &'s str) -> Option<&'s str> {
+    match pattern.split_once('*') {
+        Some((before, after)) => {
+            let rest = specifier.strip_prefix(before)?;
+            rest.strip_suffix(after)
+        }
+        None => (pattern == specifier).then_some(""),
+    }
+}
