@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::config::ConfigError;
 use crate::engine::EngineError;
+use crate::model::sentence;
 use crate::query::{QueryError, RequestError};
 use crate::render::budget::BudgetTooSmall;
 
@@ -142,22 +143,6 @@ impl Failure {
         write!(text, "  hint: {hint}").expect("writing to a string");
         text
     }
-}
-
-/// Returns an error and its causes as one sentence: `cannot do this: permission denied`.
-pub fn sentence(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // Some errors repeat their cause in their own words.
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

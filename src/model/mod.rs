@@ -7,10 +7,12 @@ pub mod facts;
 pub mod graph;
 pub mod hash;
 pub mod path;
+mod sentence;
 pub mod span;
 
 pub use facts::{Definition, DefinitionKey, FileFacts, Heading, ParseStatus, Surface};
 pub use graph::{Diagnostic, Edge, EdgeKind, FileEdges, Reason, Resolution, SymbolId, SymbolKind, Target};
 pub use hash::{Canonical, ContentHash, Fingerprint, GenerationId};
 pub use path::{PathError, PathPrefix, RepoPath};
+pub use sentence::sentence;
 pub use span::{Place, Span};

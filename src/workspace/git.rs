@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gix::index::entry::{Flags, Mode, Stage};
 
-use crate::model::{Canonical, ContentHash};
+use crate::model::{Canonical, ContentHash, sentence};
 
 use super::content::ObjectFormat;
 use super::directory::{self, Root};
@@ -227,18 +227,7 @@ pub struct GitCause(String);
 
 impl GitCause {
     fn of(error: &dyn std::error::Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let more = error.to_string();
-            // Some errors repeat their cause in their own words.
-            if !text.contains(&more) {
-                text.push_str(": ");
-                text.push_str(&more);
-            }
-            cause = error.source();
-        }
-        Self(shorten_paths(&text.replace(char::is_control, " ")))
+        Self(shorten_paths(&sentence(error).replace(char::is_control, " ")))
     }
 }
 

@@ -61,7 +61,7 @@ enum Part {
 fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, world: &mut World<'_>) -> Result<String, Failure> {
     let engine = session.engine(global, &world.environment)?;
     let scope = engine.scope();
-    let failed = |error: &dyn std::error::Error| Failure::new("code_build_failed", super::failure::sentence(error));
+    let failed = |error: &dyn std::error::Error| Failure::new("code_build_failed", crate::model::sentence(error));
     let of = |floor: Floor| Part::Floor {
         cpu: floor.cpu.as_secs_f64(),
         wall: floor.wall.as_secs_f64(),

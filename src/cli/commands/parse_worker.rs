@@ -3,8 +3,9 @@
 //! Must not know the protocol. Invariant: nothing but the protocol is written to standard output.
 
 use crate::cli::Stop;
-use crate::cli::failure::{Exit, Failure, sentence};
+use crate::cli::failure::{Exit, Failure};
 use crate::languages::REGISTRY;
+use crate::model::sentence;
 use crate::parse::worker;
 
 pub fn run(memory_bytes: u64, parent: u32) -> Result<Exit, Stop> {
