@@ -17,6 +17,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::{Limits, ParserHost};
 use crate::languages::{Dialect, LanguageSupport};
 use crate::model::FileFacts;
@@ -41,7 +43,7 @@ impl From<&Limits> for ParseLimits {
 
 /// Why a file has no facts. Recorded with the generation, never in the facts cache. A timeout may be the machine's fault: it is tried
 /// again once, alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum ParseFailure {
     #[error("parsing took too long")]
     Timeout,

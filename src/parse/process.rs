@@ -193,7 +193,7 @@ impl Worker {
                     Err(misfit) => Answered::Misfit(misfit),
                 }
             }
-            Answer::Failed { failure, .. } => Answered::Failed(failure.into()),
+            Answer::Failed { failure, .. } => Answered::Failed(failure),
             Answer::Ready { .. } | Answer::Begun { .. } => return Err(Ended::Protocol(ProtocolError::Turn)),
         };
         self.forget(length);

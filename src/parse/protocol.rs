@@ -39,35 +39,7 @@ pub enum Answer {
     /// Behind this stand the facts, as [`crate::model::codec`] writes them. A worker that is used up ends after this.
     Facts { sequence: u64, used_up: bool },
     /// There are none. The worker ends after this unless it was a timeout.
-    Failed { sequence: u64, failure: Failed },
-}
-
-/// [`ParseFailure`] as a worker reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Failed {
-    Timeout,
-    Crashed,
-    Memory,
-}
-
-impl From<ParseFailure> for Failed {
-    fn from(failure: ParseFailure) -> Self {
-        match failure {
-            ParseFailure::Timeout => Self::Timeout,
-            ParseFailure::Crashed => Self::Crashed,
-            ParseFailure::Memory => Self::Memory,
-        }
-    }
-}
-
-impl From<Failed> for ParseFailure {
-    fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::Timeout => Self::Timeout,
-            Failed::Crashed => Self::Crashed,
-            Failed::Memory => Self::Memory,
-        }
-    }
+    Failed { sequence: u64, failure: ParseFailure },
 }
 
 /// Why a message is none.
@@ -229,7 +201,7 @@ mod tests {
             (Answer::Ready { build: build(REGISTRY).0 }, b"".as_slice()),
             (Answer::Begun { sequence: 1 }, b""),
             (Answer::Facts { sequence: 1, used_up: false }, b"facts"),
-            (Answer::Failed { sequence: u64::MAX, failure: Failed::Memory }, b""),
+            (Answer::Failed { sequence: u64::MAX, failure: ParseFailure::Memory }, b""),
         ];
         for (answer, facts) in answers {
             let mut frame = Vec::new();

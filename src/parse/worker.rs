@@ -90,7 +90,7 @@ fn serve(
                 used_up
             }
             Err(failure) => {
-                protocol::write_answer(&mut frames, &Answer::Failed { sequence, failure: (*failure).into() }, &[]);
+                protocol::write_answer(&mut frames, &Answer::Failed { sequence, failure: *failure }, &[]);
                 *failure != ParseFailure::Timeout
             }
         };
