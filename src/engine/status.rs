@@ -13,7 +13,7 @@ use super::owner::Engine;
 use super::report::{FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
 use super::sync::last_build;
 
-/// The operations that this build answers.
+/// The operations that this build answers: every kind of the contract, in its order.
 pub const OPERATIONS: &[&str] = &[
     "status",
     "map",

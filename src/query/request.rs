@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use crate::engine::OPERATIONS;
 use crate::model::{ContentHash, Fingerprint, PathPrefix, RepoPath};
 
 /// Largest body of a request in bytes.
@@ -85,21 +86,6 @@ pub struct Paths {
 }
 
 impl Operation {
-    /// Every kind of the contract, in its order.
-    pub const KINDS: [&'static str; 11] = [
-        "status",
-        "map",
-        "symbols",
-        "explore",
-        "callers",
-        "callees",
-        "impact",
-        "affected_tests",
-        "read",
-        "changes",
-        "impact_changes",
-    ];
-
     /// Returns the word of the contract.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -226,7 +212,7 @@ fn parse_operation(fields: &mut Fields) -> Result<Operation> {
         }
         "changes" => Operation::Changes,
         "impact_changes" => Operation::ImpactChanges(fields.paths()?),
-        _ => return refuse(&fields.name("kind"), format!("must be one of {}", Operation::KINDS.join(", "))),
+        _ => return refuse(&fields.name("kind"), format!("must be one of {}", OPERATIONS.join(", "))),
     })
 }
 

@@ -13,7 +13,7 @@ use crate::query::response::{ChangedDefinitions, ITEM_LIMIT, OUTPUT_BUDGET, Side
 use crate::query::{QueryError, Result};
 use crate::store::{NodeRow, StoreError};
 
-use super::{Context, ENVELOPE_WORDS, ITEM_WORDS, changes, length};
+use super::{Context, Room, changes};
 
 /// Something that a walk came to.
 struct Candidate<'r> {
@@ -95,7 +95,7 @@ fn choose(context: &mut Context<'_>, candidates: &[Candidate<'_>], limit: usize)
         context.response.cut(ITEM_LIMIT);
     }
     let mut older = context.of_baseline();
-    let mut room = context.max_bytes.saturating_sub(length(&context.response) + ENVELOPE_WORDS);
+    let mut room = Room::of(context);
     let mut chosen = BTreeMap::new();
     for candidate in candidates.iter().take(limit) {
         let source = match (candidate.side, older.as_mut()) {
@@ -105,14 +105,9 @@ fn choose(context: &mut Context<'_>, candidates: &[Candidate<'_>], limit: usize)
         let mut item = source.reached(candidate.reached)?;
         item.generation = Some(candidate.side);
         item.repeated = candidate.repeated;
-        if context.max_bytes != usize::MAX {
-            let bare = length(&item) + ITEM_WORDS;
-            // The rendered answer is cut from its end, where the order of relations does not put the weakest.
-            if bare > room && !chosen.is_empty() {
-                context.response.cut(OUTPUT_BUDGET);
-                break;
-            }
-            room = room.saturating_sub(bare);
+        if !room.admits(&item) {
+            context.response.cut(OUTPUT_BUDGET);
+            break;
         }
         chosen.insert((order(candidate), candidate.reached.node.id), item);
     }

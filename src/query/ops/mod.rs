@@ -121,18 +121,13 @@ impl<'g> Context<'g> {
             order.truncate(limit);
             self.response.cut(ITEM_LIMIT);
         }
-        // The rendered answer is cut from its end, where the order of relations does not put the weakest.
-        let mut room = self.max_bytes.saturating_sub(length(&self.response) + ENVELOPE_WORDS);
+        let mut room = Room::of(self);
         let mut chosen: BTreeMap<usize, Item> = BTreeMap::new();
         for index in order {
             let item = self.reached(&reach.reached[index])?;
-            if self.max_bytes != usize::MAX {
-                let bare = length(&item) + ITEM_WORDS;
-                if bare > room && !chosen.is_empty() {
-                    self.response.cut(OUTPUT_BUDGET);
-                    break;
-                }
-                room = room.saturating_sub(bare);
+            if !room.admits(&item) {
+                self.response.cut(OUTPUT_BUDGET);
+                break;
             }
             chosen.insert(index, item);
         }
@@ -229,6 +224,35 @@ impl<'g> Context<'g> {
             line: if node.name_line > 0 { node.name_line } else { node.start_line },
         };
         self.response.coverage.near = Some(near.iter().map(near_of).collect());
+    }
+}
+
+/// What the budget leaves for items. The rendered answer is cut from its end, where the order of relations does not put the weakest, so
+/// that an operation that has more than fits must choose itself.
+struct Room {
+    /// Bytes; `None` when no budget holds.
+    left: Option<usize>,
+    is_empty: bool,
+}
+
+impl Room {
+    /// Returns the room beside the envelope as it is now.
+    fn of(context: &Context<'_>) -> Self {
+        let left = |max_bytes: usize| max_bytes.saturating_sub(length(&context.response) + ENVELOPE_WORDS);
+        Self { left: Some(context.max_bytes).filter(|max_bytes| *max_bytes != usize::MAX).map(left), is_empty: true }
+    }
+
+    /// Returns whether there is room for the bare item, and takes it; the first item is always let in.
+    fn admits(&mut self, item: &Item) -> bool {
+        if let Some(left) = &mut self.left {
+            let bare = length(item) + ITEM_WORDS;
+            if bare > *left && !self.is_empty {
+                return false;
+            }
+            *left = left.saturating_sub(bare);
+        }
+        self.is_empty = false;
+        true
     }
 }
 
