@@ -15,6 +15,8 @@ pub(super) struct Tree {
     language: &'static dyn LanguageSupport,
     files: BTreeMap<RepoPath, FileFacts>,
     others: BTreeMap<String, Arc<str>>,
+    /// As the scope configures them.
+    pub(super) source_roots: Option<Arc<[Arc<str>]>>,
 }
 
 impl Tree {
@@ -34,7 +36,7 @@ impl Tree {
                 }
             }
         }
-        Self { language, files, others }
+        Self { language, files, others, source_roots: None }
     }
 
     /// Returns the edges and diagnostics of all files, each on a line; only those whose name is in `names`, unless that is empty.
@@ -80,7 +82,7 @@ impl Tree {
 
 impl Lookup for Tree {
     fn source_roots(&self) -> Option<Arc<[Arc<str>]>> {
-        None
+        self.source_roots.clone()
     }
     fn is_file(&self, path: &str) -> bool {
         self.files.contains_key(path) || self.others.contains_key(path)

@@ -3,149 +3,17 @@
 //! Must not know the database: a look-up that computes everything anew stands in for it. Invariant: what is expected names every edge and
 //! every diagnostic whose name is asked for.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt::Write;
 use std::sync::Arc;
 
 use super::Python;
-use crate::languages::{ExportTable, ExtractError, LanguageSupport, Lookup, ModuleKey, ModuleResolution};
-use crate::model::{FileFacts, ParseStatus, RepoPath, Surface, Target};
-
-struct Tree {
-    files: BTreeMap<RepoPath, FileFacts>,
-    others: BTreeSet<String>,
-    roots: Option<Arc<[Arc<str>]>>,
-    rebound: RefCell<HashMap<RepoPath, BTreeSet<Arc<str>>>>,
-}
-
-impl Tree {
-    fn new(text: &str) -> Self {
-        let mut files = BTreeMap::new();
-        let mut others = BTreeSet::new();
-        for part in text.split("//- ").skip(1) {
-            let (path, source) = part.split_once('\n').expect("a file has a line of its own for its path");
-            let path = RepoPath::parse(path.trim()).expect("paths of tests are valid");
-            match Python.dialect(&path) {
-                Some(dialect) => {
-                    files.insert(path, Python.extract(source, dialect, &mut || false).expect("nothing stops it"));
-                }
-                None => {
-                    others.insert(path.as_str().to_owned());
-                }
-            }
-        }
-        let tree = Self { files, others, roots: None, rebound: RefCell::default() };
-        for (path, facts) in &tree.files {
-            for target in Python.rebindings(path, &facts.surface, &tree) {
-                let name = target.definition.expect("only definitions are rebound").qualified;
-                tree.rebound.borrow_mut().entry(target.file).or_default().insert(name);
-            }
-        }
-        tree
-    }
-
-    fn reach(&self, module: &ModuleKey) -> BTreeSet<ModuleKey> {
-        let mut seen = BTreeSet::new();
-        let mut open = vec![module.clone()];
-        while let Some(next) = open.pop() {
-            if seen.insert(next.clone()) {
-                open.extend(Python.export_sources(&next, self));
-            }
-        }
-        seen
-    }
-
-    /// Returns the edges and diagnostics of all files, each on a line; only those whose name is in `names`, unless that is empty.
-    fn edges(&self, names: &[&str]) -> String {
-        let mut out = String::new();
-        for (path, facts) in &self.files {
-            let edges = Python.resolve(path, facts, self);
-            let mut lines = Vec::new();
-            for edge in &edges.edges {
-                let target = match &edge.target.definition {
-                    None => edge.target.file.to_string(),
-                    Some(key) if key.ordinal == 0 => format!("{}:{}", edge.target.file, key.qualified),
-                    Some(key) => format!("{}:{}#{}", edge.target.file, key.qualified, key.ordinal),
-                };
-                let kind = edge.kind.as_str();
-                let resolution = edge.resolution.as_str();
-                lines.push((edge.place, format!("{kind} {target} {resolution} {}", edge.rule), &edge.name));
-            }
-            for diagnostic in &edges.diagnostics {
-                if diagnostic.candidates == 0 {
-                    lines.push((
-                        diagnostic.place,
-                        format!("{} {}", diagnostic.kind.as_str(), diagnostic.reason.as_str()),
-                        &diagnostic.name,
-                    ));
-                }
-            }
-            lines.sort();
-            for (place, line, name) in lines {
-                if names.is_empty() || names.contains(&name.as_ref()) {
-                    writeln!(out, "{path}:{}:{} {name} {line}", place.line, place.column).expect("a string takes all");
-                }
-            }
-        }
-        out
-    }
-}
-
-impl Lookup for Tree {
-    fn source_roots(&self) -> Option<Arc<[Arc<str>]>> {
-        self.roots.clone()
-    }
-    fn is_file(&self, path: &str) -> bool {
-        self.files.contains_key(path) || self.others.contains(path)
-    }
-    fn is_directory(&self, path: &str) -> bool {
-        let below = format!("{path}/");
-        self.files.keys().any(|file| file.as_str().starts_with(&below)) || self.others.iter().any(|file| file.starts_with(&below))
-    }
-    fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
-        self.files.keys().filter(|file| file.directory() == directory).cloned().collect()
-    }
-    fn directories_in(&self, _: &str) -> Arc<[Arc<str>]> {
-        Arc::default()
-    }
-    fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus> {
-        self.files.get(path).map(|facts| facts.parse)
-    }
-    fn surface(&self, path: &RepoPath) -> Option<Arc<Surface>> {
-        self.files.get(path).map(|facts| Arc::clone(&facts.surface))
-    }
-    fn text(&self, _: &str) -> Option<Arc<str>> {
-        None
-    }
-    fn context(&self, directory: &str) -> Arc<str> {
-        Python.context(directory, self)
-    }
-    fn module(&self, context: &str, specifier: &str) -> Arc<ModuleResolution> {
-        Arc::new(Python.module(context, specifier, self))
-    }
-    fn exports(&self, module: &ModuleKey) -> Arc<ExportTable> {
-        let component: Vec<ModuleKey> =
-            self.reach(module).into_iter().filter(|other| other == module || self.reach(other).contains(module)).collect();
-        let at = component.iter().position(|member| member == module).expect("a module is in its own component");
-        Arc::new(Python.solve_exports(&component, self).swap_remove(at))
-    }
-    fn members_named(&self, _: &str) -> Arc<[Target]> {
-        Arc::default()
-    }
-    fn rebound(&self, file: &RepoPath) -> Arc<BTreeSet<Arc<str>>> {
-        Arc::new(self.rebound.borrow().get(file).cloned().unwrap_or_default())
-    }
-}
+use crate::languages::fixture::{self, Tree};
+use crate::languages::{ExtractError, LanguageSupport, ModuleKey};
+use crate::model::{FileFacts, ParseStatus, RepoPath};
 
 /// Checks the edges and candidate-less diagnostics whose token is one of `names` (separated by spaces).
 #[track_caller]
 fn check(tree: &str, names: &str, expected: &str) {
-    let names: Vec<&str> = names.split(' ').collect();
-    let found = Tree::new(tree).edges(&names);
-    let expected: String =
-        expected.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
-    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+    fixture::check(&Python, tree, names, expected);
 }
 
 fn facts(source: &str) -> FileFacts {
@@ -170,7 +38,7 @@ fn locals_and_parameters_shadow() {
     ];
     for shadow in shadows {
         let tree = format!("//- a.py\ndef send(x): pass\n{shadow}\n");
-        let found = Tree::new(&tree).edges(&["send"]);
+        let found = Tree::new(&Python, &tree).edges(&["send"]);
         assert!(!found.contains("a.py:send "), "{shadow}\n{found}");
     }
 }
@@ -436,7 +304,7 @@ a.fc(); b.fa(); c.fb()
         use.py:2:18 fb calls b.py:fb resolved_static wildcard_import
         ",
     );
-    let tree = Tree::new(tree);
+    let tree = Tree::new(&Python, tree);
     let key = |path: &str| ModuleKey(path.into());
     let component = [key("a.py"), key("b.py"), key("c.py")];
     let forward = Python.solve_exports(&component, &tree);
@@ -517,8 +385,8 @@ def f(): pass
 //- use.py
 from m import f
 ";
-    let mut tree = Tree::new(text);
-    tree.roots = Some(Arc::from([Arc::from("lib"), Arc::from("src")]));
+    let mut tree = Tree::new(&Python, text);
+    tree.source_roots = Some(Arc::from([Arc::from("lib"), Arc::from("src")]));
     let found = tree.edges(&["f"]);
     assert_eq!(
         found,
@@ -767,7 +635,7 @@ fn hostile_nesting_is_passed_over() {
         (0..90).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect::<String>() + &" ".repeat(90) + "pass\n",
         format!("x = 1\n{}", "x = x.y\n".repeat(3_000)),
     ] {
-        let tree = Tree::new(&format!("//- a.py\ndef f(): pass\n{source}\n"));
+        let tree = Tree::new(&Python, &format!("//- a.py\ndef f(): pass\n{source}\n"));
         tree.edges(&[]);
     }
 }
@@ -783,7 +651,7 @@ fn a_parse_can_be_stopped_and_the_next_one_is_whole() {
 
 #[test]
 fn module_names() {
-    let tree = Tree::new("//- pyproject.toml\n//- src/pkg/__init__.py\n//- src/pkg/m.py\n//- tests/t.py\n");
+    let tree = Tree::new(&Python, "//- pyproject.toml\n//- src/pkg/__init__.py\n//- src/pkg/m.py\n//- tests/t.py\n");
     let name = |path: &str| Python.module_name(&RepoPath::parse(path).expect("valid"), &tree);
     assert_eq!(name("src/pkg/__init__.py").as_deref(), Some("pkg"));
     assert_eq!(name("src/pkg/m.py").as_deref(), Some("pkg.m"));
