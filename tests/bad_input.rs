@@ -4,16 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::program::indexed;
 use crate::sandbox::Sandbox;
-
-fn indexed() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.write("lib.py", "def f():\n    return 1\n");
-    sandbox.write("use.py", "from lib import f\n\n\ndef g():\n    return f()\n");
-    sandbox.commit_all();
-    sandbox.sextant(&["index", "--quiet"]).ended(0);
-    sandbox
-}
 
 /// Returns every file of the cache, sorted.
 pub fn cache_files(sandbox: &Sandbox) -> Vec<PathBuf> {

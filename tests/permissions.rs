@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{PROGRAM, Run};
+use crate::program::{PROGRAM, Run, indexed};
 use crate::sandbox::Sandbox;
 
 /// Two users that own nothing on any machine.
@@ -15,15 +15,6 @@ const OTHER: u32 = 61_018;
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-fn indexed() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.write("lib.py", "def f():\n    return 1\n");
-    sandbox.write("use.py", "from lib import f\n\n\ndef g():\n    return f()\n");
-    sandbox.commit_all();
-    sandbox.sextant(&["index", "--quiet"]).ended(0);
-    sandbox
 }
 
 /// Calls `visit` with a path and everything below it, deepest first, following no link.

@@ -9,6 +9,16 @@ use crate::sandbox::{Sandbox, write_file};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sextant");
 
+/// Makes a small repository with an index.
+pub fn indexed() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("lib.py", "def f():\n    return 1\n");
+    sandbox.write("use.py", "from lib import f\n\n\ndef g():\n    return f()\n");
+    sandbox.commit_all();
+    sandbox.sextant(&["index", "--quiet"]).ended(0);
+    sandbox
+}
+
 impl Sandbox {
     /// Writes a file below the tree, with the folders above it.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
