@@ -9,7 +9,9 @@ mod fixture;
 pub mod go;
 mod grammar;
 pub mod javascript;
+mod meaning;
 pub mod python;
+mod settle;
 pub mod text;
 pub mod typescript;
 

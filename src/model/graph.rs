@@ -160,3 +160,15 @@ pub struct FileEdges {
     /// Uses of local names and parameters: counted, not stored.
     pub local_uses: u32,
 }
+
+impl FileEdges {
+    /// Brings what the references of a file came to into its order; an edge that several found is one.
+    pub fn new(mut edges: Vec<Edge>, mut diagnostics: Vec<Diagnostic>, local_uses: u32) -> Self {
+        edges.sort_by(|left, right| (left.place, left.kind, &left.target).cmp(&(right.place, right.kind, &right.target)));
+        edges.dedup_by(|left, right| left.place == right.place && left.kind == right.kind && left.target == right.target);
+        diagnostics.sort_by_key(|diagnostic| (diagnostic.place, diagnostic.kind, diagnostic.reason));
+        edges.shrink_to_fit();
+        diagnostics.shrink_to_fit();
+        Self { edges, diagnostics, local_uses }
+    }
+}

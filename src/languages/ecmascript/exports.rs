@@ -9,12 +9,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::modules;
+use crate::languages::settle::settle;
 use crate::languages::{Alias, Export, ExportTable, Lookup, ModuleKey, ModuleResolution};
 use crate::model::facts::{Binding, Handle, Import, Outline, Reaching, Role, Surface, Use};
 use crate::model::{Reason, RepoPath, Resolution, Target};
-
-/// How often the tables of a star cycle are computed anew before what has not settled is left as it is.
-const MAX_ROUNDS: usize = 50;
 
 /// The name under which a module gives what it is as a whole.
 pub(super) const WHOLE: &str = "export=";
@@ -40,22 +38,7 @@ pub(in crate::languages) fn export_sources(module: &ModuleKey, lookup: &dyn Look
 /// Solves the tables of modules that draw on each other.
 pub(in crate::languages) fn solve(component: &[ModuleKey], lookup: &dyn Lookup) -> Vec<ExportTable> {
     let parts: Vec<Vec<(RepoPath, Arc<Surface>)>> = component.iter().map(|module| surfaces(module, lookup)).collect();
-    let mut tables: Vec<Arc<ExportTable>> = vec![Arc::default(); component.len()];
-    for _ in 0..MAX_ROUNDS {
-        let known = |module: &ModuleKey| match component.iter().position(|member| member == module) {
-            Some(index) => Arc::clone(&tables[index]),
-            None => lookup.exports(module),
-        };
-        // All of a round read the round before, so that no member's place in the order counts.
-        let next: Vec<Arc<ExportTable>> =
-            component.iter().zip(&parts).map(|(module, parts)| Arc::new(table(module, parts, &known, lookup))).collect();
-        let settled = next == tables;
-        tables = next;
-        if settled {
-            break;
-        }
-    }
-    tables.into_iter().map(Arc::unwrap_or_clone).collect()
+    settle(component, lookup, |index, known| table(&component[index], &parts[index], known, lookup))
 }
 
 /// Returns the surfaces that make a module: its source's, then its declarations'.

@@ -14,8 +14,9 @@ use super::infer::{End, Followed, Inference, Meaning as Sense, Member, Value, Vi
 use super::modules;
 use super::vocabulary::is_global;
 use crate::languages::Lookup;
+use crate::languages::meaning::{Meaning, Outcome};
 use crate::model::facts::{Body, Expression, FileFacts, Handle, NameId, Reference, Role, Subject, Surface, Use};
-use crate::model::{Diagnostic, Edge, EdgeKind, FileEdges, ParseStatus, Reason, RepoPath, Resolution, SymbolKind, Target};
+use crate::model::{EdgeKind, FileEdges, ParseStatus, Reason, RepoPath, SymbolKind, Target};
 
 /// How many candidates one reference may have before it counts as known to nobody.
 const MAX_CANDIDATES: usize = 8;
@@ -23,46 +24,22 @@ const MAX_CANDIDATES: usize = 8;
 /// How many links a chain of namespaces may have.
 const MAX_CHAIN: u32 = 16;
 
-/// What a reference means.
-#[derive(Clone)]
-struct Meaning {
-    targets: SmallVec<[Target; 2]>,
-    rule: &'static str,
-    /// Why it is not certain; `None` makes the one target `resolved_static`.
-    reason: Option<Reason>,
-}
-
-impl Meaning {
-    fn nothing(reason: Reason) -> Self {
-        Self { targets: SmallVec::new(), rule: "", reason: Some(reason) }
-    }
-}
-
 /// Resolves every reference of one file.
 pub(in crate::languages) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -> FileEdges {
     let inference = Inference::new(path, Arc::clone(&facts.surface), Some(&facts.body), lookup, true);
     let mut resolver = Resolver {
         path,
-        partial: facts.parse == ParseStatus::Partial,
         body: &facts.body,
         view: inference.view(0),
         inference,
         names: HashMap::new(),
-        partial_files: HashMap::new(),
         uses: HashMap::new(),
-        edges: Vec::new(),
-        diagnostics: Vec::new(),
+        outcome: Outcome::new(&facts.body, facts.parse == ParseStatus::Partial, lookup),
     };
     for reference in &facts.body.references {
         resolver.reference(reference);
     }
-    let Resolver { mut edges, mut diagnostics, .. } = resolver;
-    edges.sort_by(|left, right| (left.place, left.kind, &left.target).cmp(&(right.place, right.kind, &right.target)));
-    edges.dedup_by(|left, right| left.place == right.place && left.kind == right.kind && left.target == right.target);
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.place, diagnostic.kind, diagnostic.reason));
-    edges.shrink_to_fit();
-    diagnostics.shrink_to_fit();
-    FileEdges { edges, diagnostics, local_uses: facts.body.local_uses }
+    resolver.outcome.finish()
 }
 
 /// Returns what a file rebinds in modules and classes, its own included, sorted.
@@ -100,16 +77,13 @@ pub(in crate::languages) fn rebindings(path: &RepoPath, surface: &Surface, looku
 
 struct Resolver<'a> {
     path: &'a RepoPath,
-    partial: bool,
     body: &'a Body,
     view: Rc<View<'a>>,
     inference: Inference<'a>,
     names: HashMap<NameId, Arc<str>>,
-    partial_files: HashMap<RepoPath, bool>,
     /// Meanings of bare names, which repeat a lot.
     uses: HashMap<(Handle, u8, Sense), Rc<Meaning>>,
-    edges: Vec<Edge>,
-    diagnostics: Vec<Diagnostic>,
+    outcome: Outcome<'a>,
 }
 
 impl Resolver<'_> {
@@ -535,57 +509,10 @@ impl Resolver<'_> {
 
     // ---- output
 
-    fn is_partial(&mut self, file: &RepoPath) -> bool {
-        if let Some(known) = self.partial_files.get(file) {
-            return *known;
-        }
-        let partial = self.inference.lookup.parse_status(file) == Some(ParseStatus::Partial);
-        self.partial_files.insert(file.clone(), partial);
-        partial
-    }
-
     fn emit(&mut self, reference: &Reference, name: Arc<str>, meaning: &Meaning) {
+        // Of a namespace the file's own edge tells; a use of the name has none.
         let is_module = matches!(reference.subject, Subject::Module { .. });
-        let to_file = meaning.targets.iter().any(|target| target.definition.is_none());
-        if reference.qualifier && meaning.reason.is_none() && (to_file || meaning.targets.is_empty()) {
-            // A module that only leads to its member.
-            return;
-        }
-        let place = self.body.place(reference.start);
-        let (mut rule, mut reason) = (meaning.rule, meaning.reason);
-        let mut candidates = 0;
-        let mut partial = self.partial;
-        for target in &meaning.targets {
-            partial |= self.is_partial(&target.file);
-        }
-        if partial && reason.is_none() {
-            (rule, reason) = ("partial_parse", Some(Reason::PartialParse));
-        }
-        for target in &meaning.targets {
-            // Of a namespace the file's own edge tells; a use of the name has none.
-            if target.definition.is_none() && !is_module && (reference.qualifier || reference.kind != EdgeKind::Imports) {
-                continue;
-            }
-            candidates += u32::from(reason.is_some());
-            self.edges.push(Edge {
-                kind: reference.kind,
-                source: reference.source(),
-                target: target.clone(),
-                resolution: if reason.is_none() { Resolution::ResolvedStatic } else { Resolution::Candidate },
-                rule,
-                place,
-                name: Arc::clone(&name),
-            });
-        }
-        if let Some(reason) = reason {
-            self.diagnostics.push(Diagnostic {
-                kind: reference.kind,
-                source: reference.source(),
-                reason,
-                place,
-                name,
-                candidates,
-            });
-        }
+        let to_files = is_module || (!reference.qualifier && reference.kind == EdgeKind::Imports);
+        self.outcome.add(reference, name, meaning, to_files);
     }
 }

@@ -53,13 +53,7 @@ pub(super) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -
     for reference in &facts.body.references {
         resolver.reference(reference);
     }
-    let Resolver { mut edges, mut diagnostics, local_uses, .. } = resolver;
-    edges.sort_by(|left, right| (left.place, left.kind, &left.target).cmp(&(right.place, right.kind, &right.target)));
-    edges.dedup_by(|left, right| left.place == right.place && left.kind == right.kind && left.target == right.target);
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.place, diagnostic.kind, diagnostic.reason));
-    edges.shrink_to_fit();
-    diagnostics.shrink_to_fit();
-    FileEdges { edges, diagnostics, local_uses }
+    FileEdges::new(resolver.edges, resolver.diagnostics, resolver.local_uses)
 }
 
 struct Resolver<'a> {

@@ -9,12 +9,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::modules;
+use crate::languages::settle::settle;
 use crate::languages::{Alias, Export, ExportTable, Lookup, ModuleKey, ModuleResolution};
 use crate::model::facts::{Binding, Expression, Handle, Import, Outline, PublicStep, Reaching, Role, Surface, Use};
 use crate::model::{Reason, RepoPath, Resolution, Target};
-
-/// How often the tables of a star cycle are computed anew before what has not settled is left as it is.
-const MAX_ROUNDS: usize = 50;
 
 /// Returns the modules that a module's star imports and `__all__` draw on, sorted.
 pub(super) fn export_sources(module: &ModuleKey, lookup: &dyn Lookup) -> Vec<ModuleKey> {
@@ -40,25 +38,7 @@ pub(super) fn export_sources(module: &ModuleKey, lookup: &dyn Lookup) -> Vec<Mod
 /// Solves the tables of modules that draw on each other.
 pub(super) fn solve(component: &[ModuleKey], lookup: &dyn Lookup) -> Vec<ExportTable> {
     let parts: Vec<Vec<(RepoPath, Arc<Surface>)>> = component.iter().map(|module| surfaces(module, lookup)).collect();
-    let mut tables: Vec<Arc<ExportTable>> = vec![Arc::default(); component.len()];
-    for _ in 0..MAX_ROUNDS {
-        let known = |module: &ModuleKey| match component.binary_search(module) {
-            Ok(index) => Arc::clone(&tables[index]),
-            Err(_) => match component.iter().position(|member| member == module) {
-                Some(index) => Arc::clone(&tables[index]),
-                None => lookup.exports(module),
-            },
-        };
-        // All of a round read the round before, so that no member's place in the order counts.
-        let next: Vec<Arc<ExportTable>> =
-            component.iter().zip(&parts).map(|(module, parts)| Arc::new(table(module, parts, &known, lookup))).collect();
-        let settled = next == tables;
-        tables = next;
-        if settled {
-            break;
-        }
-    }
-    tables.into_iter().map(Arc::unwrap_or_clone).collect()
+    settle(component, lookup, |index, known| table(&component[index], &parts[index], known, lookup))
 }
 
 /// Returns the surfaces that make a module: its source's, then its stub's.

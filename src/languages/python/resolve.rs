@@ -13,51 +13,29 @@ use super::infer::{End, Followed, Inference, Member, Star, Value, View, bindings
 use super::modules;
 use super::vocabulary::is_builtin;
 use crate::languages::Lookup;
+use crate::languages::meaning::{Meaning, Outcome};
 use crate::model::facts::{Body, Expression, FileFacts, Handle, NameId, Reaching, Reference, Role, Subject, Surface, Use};
-use crate::model::{DefinitionKey, Diagnostic, Edge, FileEdges, ParseStatus, Reason, RepoPath, Resolution, Target};
+use crate::model::{DefinitionKey, FileEdges, ParseStatus, Reason, RepoPath, Target};
 
 /// How many candidates one reference may have before it counts as known to nobody.
 const MAX_CANDIDATES: usize = 8;
 
-/// What a reference means.
-struct Meaning {
-    targets: SmallVec<[Target; 2]>,
-    rule: &'static str,
-    /// Why it is not certain; `None` makes the one target `resolved_static`.
-    reason: Option<Reason>,
-}
-
-impl Meaning {
-    fn nothing(reason: Reason) -> Self {
-        Self { targets: SmallVec::new(), rule: "", reason: Some(reason) }
-    }
-}
-
 /// Resolves every reference of one file.
 pub(super) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -> FileEdges {
-    let partial = facts.parse == ParseStatus::Partial;
-    let inference = Inference::new(path, Arc::clone(&facts.surface), Some(&facts.body), partial, lookup, true);
+    let inference = Inference::new(path, Arc::clone(&facts.surface), Some(&facts.body), lookup, true);
     let mut resolver = Resolver {
         path,
         body: &facts.body,
         view: inference.view(0),
         inference,
         names: HashMap::new(),
-        partial_files: HashMap::new(),
         uses: HashMap::new(),
-        edges: Vec::new(),
-        diagnostics: Vec::new(),
+        outcome: Outcome::new(&facts.body, facts.parse == ParseStatus::Partial, lookup),
     };
     for reference in &facts.body.references {
         resolver.reference(reference);
     }
-    let Resolver { mut edges, mut diagnostics, .. } = resolver;
-    edges.sort_by(|left, right| (left.place, left.kind, &left.target).cmp(&(right.place, right.kind, &right.target)));
-    edges.dedup_by(|left, right| left.place == right.place && left.kind == right.kind && left.target == right.target);
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.place, diagnostic.kind, diagnostic.reason));
-    edges.shrink_to_fit();
-    diagnostics.shrink_to_fit();
-    FileEdges { edges, diagnostics, local_uses: facts.body.local_uses }
+    resolver.outcome.finish()
 }
 
 /// Returns what a file rebinds in modules and classes, its own included, sorted.
@@ -65,7 +43,7 @@ pub(super) fn rebindings(path: &RepoPath, surface: &Surface, lookup: &dyn Lookup
     if surface.writes.is_empty() {
         return Vec::new();
     }
-    let mut inference = Inference::new(path, Arc::new(surface.clone()), None, false, lookup, false);
+    let mut inference = Inference::new(path, Arc::new(surface.clone()), None, lookup, false);
     let mut targets = Vec::new();
     for (object, name) in &surface.writes {
         let name: Arc<str> = surface.outline.names.get(*name).into();
@@ -105,11 +83,9 @@ struct Resolver<'a> {
     view: Rc<View<'a>>,
     inference: Inference<'a>,
     names: HashMap<NameId, Arc<str>>,
-    partial_files: HashMap<RepoPath, bool>,
     /// Meanings of bare names, which repeat a lot.
     uses: HashMap<(Handle, u8), Rc<Meaning>>,
-    edges: Vec<Edge>,
-    diagnostics: Vec<Diagnostic>,
+    outcome: Outcome<'a>,
 }
 
 impl<'a> Resolver<'a> {
@@ -147,7 +123,7 @@ impl<'a> Resolver<'a> {
                         meaning
                     }
                 };
-                self.emit(reference, name, &meaning);
+                self.outcome.add(reference, name, &meaning, !reference.qualifier);
             }
             Subject::Member { object, name } | Subject::TypeMember { object, name } => {
                 let name = self.name(name);
@@ -155,12 +131,12 @@ impl<'a> Resolver<'a> {
                     Some(object) => self.member(object, &name),
                     None => Meaning::nothing(Reason::DynamicReceiver),
                 };
-                self.emit(reference, name, &meaning);
+                self.outcome.add(reference, name, &meaning, !reference.qualifier);
             }
             Subject::Module { import, name } => {
                 let name = self.name(name);
                 let meaning = self.imported_module(import);
-                self.emit(reference, name, &meaning);
+                self.outcome.add(reference, name, &meaning, !reference.qualifier);
             }
             Subject::Imported(import) => {
                 let outline = self.view.outline(import);
@@ -168,7 +144,7 @@ impl<'a> Resolver<'a> {
                 let name: Arc<str> = name.unwrap_or("").into();
                 let followed = self.inference.import(0, import.in_body(), import.index() as u32);
                 let meaning = self.followed(&followed, "explicit_import");
-                self.emit(reference, name, &meaning);
+                self.outcome.add(reference, name, &meaning, !reference.qualifier);
             }
         }
     }
@@ -465,60 +441,6 @@ impl<'a> Resolver<'a> {
                 "receiver_hint"
             }
             _ => "receiver_hint",
-        }
-    }
-
-    // ---- output
-
-    fn is_partial(&mut self, file: &RepoPath) -> bool {
-        if let Some(known) = self.partial_files.get(file) {
-            return *known;
-        }
-        let partial = self.inference.lookup.parse_status(file) == Some(ParseStatus::Partial);
-        self.partial_files.insert(file.clone(), partial);
-        partial
-    }
-
-    fn emit(&mut self, reference: &Reference, name: Arc<str>, meaning: &Meaning) {
-        let to_file = meaning.targets.iter().any(|target| target.definition.is_none());
-        if reference.qualifier && meaning.reason.is_none() && (to_file || meaning.targets.is_empty()) {
-            // A module that only leads to its attribute.
-            return;
-        }
-        let place = self.body.place(reference.start);
-        let (mut rule, mut reason) = (meaning.rule, meaning.reason);
-        let mut candidates = 0;
-        let mut partial = self.view.partial;
-        for target in &meaning.targets {
-            partial |= self.is_partial(&target.file);
-        }
-        if partial && reason.is_none() {
-            (rule, reason) = ("partial_parse", Some(Reason::PartialParse));
-        }
-        for target in &meaning.targets {
-            if reference.qualifier && target.definition.is_none() {
-                continue;
-            }
-            candidates += u32::from(reason.is_some());
-            self.edges.push(Edge {
-                kind: reference.kind,
-                source: reference.source(),
-                target: target.clone(),
-                resolution: if reason.is_none() { Resolution::ResolvedStatic } else { Resolution::Candidate },
-                rule,
-                place,
-                name: Arc::clone(&name),
-            });
-        }
-        if let Some(reason) = reason {
-            self.diagnostics.push(Diagnostic {
-                kind: reference.kind,
-                source: reference.source(),
-                reason,
-                place,
-                name,
-                candidates,
-            });
         }
     }
 }

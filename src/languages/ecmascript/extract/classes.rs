@@ -286,26 +286,7 @@ impl<'s, 't> Walk<'s, 't> {
         let class = self.shape_of_name(scope, name);
         let head_end = children.field(fields.body).map_or(node.end_byte(), |body| body.node.start_byte());
         let at = Declared { whole: node, name: name_node.node, head_end };
-        let is_interface = |walk: &Self, binding: u32| {
-            let declaration = walk.raw.bindings[binding as usize].declaration;
-            let declaration = walk.raw.declarations.get(declaration as usize);
-            declaration.is_some_and(|declared| walk.raw.definitions[declared.definition as usize].kind == SymbolKind::Interface)
-        };
-        let same = self.bound_here(scope, name).find(|binding| is_interface(self, *binding));
-        let declaration = match same {
-            Some(binding) => {
-                let declaration = self.raw.bindings[binding as usize].declaration;
-                self.continue_declaration(declaration, &at, false);
-                self.export_again(scope, name, binding);
-                declaration
-            }
-            None => {
-                let declaration = self.declare("", text, SymbolKind::Interface, &at, RawShape::Class(class));
-                self.bind(scope, name, NewBinding { declaration, ..NewBinding::new(RawRole::Class, TYPE) });
-                declaration
-            }
-        };
-        let owner = self.owner_of(declaration);
+        let owner = self.merged(name, text, SymbolKind::Interface, TYPE, &at, class);
         self.unexported(|walk| {
             let head = walk.push_scope(ScopeKind::Block, true);
             let before = std::mem::replace(&mut walk.this, This::of(class, false));

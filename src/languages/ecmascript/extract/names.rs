@@ -70,6 +70,40 @@ impl<'s, 't> Walk<'s, 't> {
             .take_while(|binding| *binding != NONE)
     }
 
+    /// Declares something of which all declarations in one scope are one definition (an interface, enum or namespace), or continues it.
+    /// Returns the owner of what is inside.
+    pub(super) fn merged(
+        &mut self,
+        name: u32,
+        text: &'s str,
+        kind: SymbolKind,
+        meanings: Meanings,
+        at: &Declared<'t>,
+        class: u32,
+    ) -> u32 {
+        let scope = self.scope;
+        let is_same = |walk: &Self, binding: u32| {
+            let declaration = walk.raw.bindings[binding as usize].declaration;
+            let declaration = walk.raw.declarations.get(declaration as usize);
+            declaration.is_some_and(|declared| walk.raw.definitions[declared.definition as usize].kind == kind)
+        };
+        let same = self.bound_here(scope, name).find(|binding| is_same(self, *binding));
+        let declaration = match same {
+            Some(binding) => {
+                let declaration = self.raw.bindings[binding as usize].declaration;
+                self.continue_declaration(declaration, at, false);
+                self.export_again(scope, name, binding);
+                declaration
+            }
+            None => {
+                let declaration = self.declare("", text, kind, at, RawShape::Class(class));
+                self.bind(scope, name, NewBinding { declaration, ..NewBinding::new(RawRole::Class, meanings) });
+                declaration
+            }
+        };
+        self.owner_of(declaration)
+    }
+
     /// Exports once more a binding that a further declaration continues.
     pub(super) fn export_again(&mut self, scope: u32, name: u32, binding: u32) {
         let space = self.raw.scopes[scope as usize].space;

@@ -405,26 +405,7 @@ impl<'s, 't> Walk<'s, 't> {
         let class = self.shape_of_name(scope, name);
         let head_end = children.field(fields.body).map_or(node.end_byte(), |body| body.node.start_byte());
         let at = Declared { whole: node, name: name_node.node, head_end };
-        let is_enum = |walk: &Self, binding: u32| {
-            let declaration = walk.raw.bindings[binding as usize].declaration;
-            let declaration = walk.raw.declarations.get(declaration as usize);
-            declaration.is_some_and(|declared| walk.raw.definitions[declared.definition as usize].kind == SymbolKind::Enum)
-        };
-        let same = self.bound_here(scope, name).find(|binding| is_enum(self, *binding));
-        let declaration = match same {
-            Some(binding) => {
-                let declaration = self.raw.bindings[binding as usize].declaration;
-                self.continue_declaration(declaration, &at, false);
-                self.export_again(scope, name, binding);
-                declaration
-            }
-            None => {
-                let declaration = self.declare("", text, SymbolKind::Enum, &at, RawShape::Class(class));
-                self.bind(scope, name, NewBinding { declaration, ..NewBinding::new(RawRole::Class, VALUE | TYPE | SPACE) });
-                declaration
-            }
-        };
-        let owner = self.owner_of(declaration);
+        let owner = self.merged(name, text, SymbolKind::Enum, VALUE | TYPE | SPACE, &at, class);
         self.unexported(|walk| {
             let inner = walk.push_scope(ScopeKind::Block, true);
             walk.raw.scopes[inner as usize].space = class;
@@ -500,26 +481,7 @@ impl<'s, 't> Walk<'s, 't> {
         let class = self.shape_of_name(scope, name);
         let head_end = body.map_or(node.end_byte(), |body| body.node.start_byte());
         let at = Declared { whole: node, name: *first, head_end };
-        let is_namespace = |walk: &Self, binding: u32| {
-            let declaration = walk.raw.bindings[binding as usize].declaration;
-            let declaration = walk.raw.declarations.get(declaration as usize);
-            declaration.is_some_and(|declared| walk.raw.definitions[declared.definition as usize].kind == SymbolKind::Namespace)
-        };
-        let same = self.bound_here(scope, name).find(|binding| is_namespace(self, *binding));
-        let declaration = match same {
-            Some(binding) => {
-                let declaration = self.raw.bindings[binding as usize].declaration;
-                self.continue_declaration(declaration, &at, false);
-                self.export_again(scope, name, binding);
-                declaration
-            }
-            None => {
-                let declaration = self.declare("", text, SymbolKind::Namespace, &at, RawShape::Class(class));
-                self.bind(scope, name, NewBinding { declaration, ..NewBinding::new(RawRole::Class, VALUE | SPACE) });
-                declaration
-            }
-        };
-        let owner = self.owner_of(declaration);
+        let owner = self.merged(name, text, SymbolKind::Namespace, VALUE | SPACE, &at, class);
         let (exported, wrapper) = (self.exported.take(), self.wrapper.take());
         let inner = self.push_scope(ScopeKind::Body, true);
         self.raw.scopes[inner as usize].space = class;

@@ -12,35 +12,8 @@ impl Inference<'_> {
     pub(super) fn call_values(&mut self, value: &Value, view: u32, arguments: Option<Handle>, env: &Env) -> Values {
         match value {
             Value::Function(function, own) => self.result(*function, own, view, arguments, env),
-            Value::Instance(place, own) => {
-                let mut values = Values::new();
-                for (owner, inner) in self.linearization(*place, own).iter() {
-                    let Some(owner) = owner else { continue };
-                    let file = self.view(owner.view);
-                    let calls = file.class(owner.handle).map(|shape| shape.calls.clone()).unwrap_or_default();
-                    for call in calls {
-                        let function = Place { view: owner.view, handle: beside(owner.handle, call) };
-                        add_all(&mut values, self.result(function, inner, view, arguments, env));
-                    }
-                    if !values.is_empty() {
-                        break;
-                    }
-                }
-                values
-            }
-            Value::Module(module) => {
-                let whole: Arc<str> = super::super::exports::WHOLE.into();
-                let followed = self.follow(module, &whole);
-                let mut values = Values::new();
-                for end in &followed.ends {
-                    if !matches!(end, End::Module(_)) {
-                        for value in self.end_values(end, Meaning::Value) {
-                            add_all(&mut values, self.call_values(&value, view, arguments, env));
-                        }
-                    }
-                }
-                values
-            }
+            Value::Instance(place, own) => self.declared_results(*place, own, |shape| &shape.calls, view, arguments, env),
+            Value::Module(module) => self.of_whole(module, |inference, value| inference.call_values(value, view, arguments, env)),
             Value::Gives(given, _) => given.iter().cloned().collect(),
             Value::External | Value::Sequence(_) | Value::Tuple(_) => SmallVec::from_iter([Value::External]),
             Value::Class(..) | Value::Above(..) | Value::Promise(_) => Values::new(),
@@ -62,36 +35,49 @@ impl Inference<'_> {
                     .into_iter()
                     .collect()
             }
-            Value::Instance(place, own) => {
-                let mut values = Values::new();
-                for (owner, inner) in self.linearization(*place, own).iter() {
-                    let Some(owner) = owner else { continue };
-                    let file = self.view(owner.view);
-                    let constructs = file.class(owner.handle).map(|shape| shape.constructs.clone()).unwrap_or_default();
-                    for construct in constructs {
-                        let function = Place { view: owner.view, handle: beside(owner.handle, construct) };
-                        add_all(&mut values, self.result(function, inner, view, None, env));
-                    }
-                    if !values.is_empty() {
-                        break;
-                    }
-                }
-                values
-            }
-            Value::Module(module) => {
-                let whole: Arc<str> = super::super::exports::WHOLE.into();
-                let followed = self.follow(module, &whole);
-                let mut values = Values::new();
-                for end in followed.ends.iter().filter(|end| !matches!(end, End::Module(_))) {
-                    for value in self.end_values(end, Meaning::Value) {
-                        add_all(&mut values, self.construct(&value, view, arguments, env));
-                    }
-                }
-                values
-            }
+            Value::Instance(place, own) => self.declared_results(*place, own, |shape| &shape.constructs, view, None, env),
+            Value::Module(module) => self.of_whole(module, |inference, value| inference.construct(value, view, arguments, env)),
             Value::External => SmallVec::from_iter([Value::External]),
             _ => Values::new(),
         }
+    }
+
+    /// Returns what the signatures that an object's own class, or else the nearest one above, declares for it give.
+    fn declared_results(
+        &mut self,
+        place: Place,
+        own: &Env,
+        signatures: fn(&ClassShape) -> &Vec<u32>,
+        view: u32,
+        arguments: Option<Handle>,
+        env: &Env,
+    ) -> Values {
+        let mut values = Values::new();
+        for (owner, inner) in self.linearization(place, own).iter() {
+            let Some(owner) = owner else { continue };
+            let file = self.view(owner.view);
+            let functions = file.class(owner.handle).map(|shape| signatures(shape).clone()).unwrap_or_default();
+            for function in functions {
+                let function = Place { view: owner.view, handle: beside(owner.handle, function) };
+                add_all(&mut values, self.result(function, inner, view, arguments, env));
+            }
+            if !values.is_empty() {
+                break;
+            }
+        }
+        values
+    }
+
+    /// Returns what each of the values that a module is as a whole (`module.exports = …`, `export = …`) gives.
+    fn of_whole(&mut self, module: &ModuleKey, mut gives: impl FnMut(&mut Self, &Value) -> Values) -> Values {
+        let followed = self.follow(module, &super::super::exports::WHOLE.into());
+        let mut values = Values::new();
+        for end in followed.ends.iter().filter(|end| !matches!(end, End::Module(_))) {
+            for value in self.end_values(end, Meaning::Value) {
+                add_all(&mut values, gives(self, &value));
+            }
+        }
+        values
     }
 
     /// Returns what a function gives, called with arguments that are written in a view.

@@ -180,28 +180,8 @@ impl<'s> Walk<'s> {
     }
 
     fn range(&mut self, cursor: &mut TreeCursor<'_>) {
-        let mut left = None;
-        let mut value = None;
-        let mut declares = false;
-        each_child!(cursor, {
-            let node = cursor.node();
-            if cursor.field_id() == self.fields.left {
-                left = Some(self.names(node));
-            } else if cursor.field_id() == self.fields.right {
-                value = self.expression(cursor, declares.then_some(Side::Body));
-            } else {
-                declares |= node.kind() == ":=";
-            }
-        });
-        if !declares {
-            each_child!(cursor, {
-                if cursor.field_id() == self.fields.left {
-                    self.expressions(cursor, None);
-                }
-            });
-            return;
-        }
-        for (position, name) in left.unwrap_or_default().into_iter().enumerate() {
+        let Some((names, value)) = self.taken(cursor) else { return };
+        for (position, name) in names.into_iter().enumerate() {
             let Some(name) = name.filter(|name| *name != "_") else { continue };
             let made = value.map(|value| {
                 let expression = if position == KEY { Expression::Key(value) } else { Expression::Element(value) };
@@ -212,6 +192,14 @@ impl<'s> Walk<'s> {
     }
 
     fn receive(&mut self, cursor: &mut TreeCursor<'_>) {
+        if let Some((names, value)) = self.taken(cursor) {
+            self.bind_all(&names, None, &[value]);
+        }
+    }
+
+    /// Walks what takes values from a range or a channel. Returns the names it declares, and what they are taken from; `None` when it
+    /// only assigns.
+    fn taken(&mut self, cursor: &mut TreeCursor<'_>) -> Option<(Vec<Option<&'s str>>, Option<Handle>)> {
         let mut left = None;
         let mut value = None;
         let mut declares = false;
@@ -226,14 +214,14 @@ impl<'s> Walk<'s> {
             }
         });
         if declares {
-            self.bind_all(&left.unwrap_or_default(), None, &[value]);
-        } else {
-            each_child!(cursor, {
-                if cursor.field_id() == self.fields.left {
-                    self.expressions(cursor, None);
-                }
-            });
+            return Some((left.unwrap_or_default(), value));
         }
+        each_child!(cursor, {
+            if cursor.field_id() == self.fields.left {
+                self.expressions(cursor, None);
+            }
+        });
+        None
     }
 
     fn type_switch(&mut self, cursor: &mut TreeCursor<'_>) {

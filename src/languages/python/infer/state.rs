@@ -12,8 +12,8 @@ use super::value::{Followed, Linearization, Place, Values};
 use super::view::View;
 use crate::languages::python::raw::QuickHasher;
 use crate::languages::{ExportTable, Lookup, ModuleKey};
+use crate::model::RepoPath;
 use crate::model::facts::{Body, Handle, Surface};
-use crate::model::{ParseStatus, RepoPath};
 
 /// How many steps evidence may lead away from a reference.
 pub(super) const MAX_STEPS: u32 = 48;
@@ -43,11 +43,10 @@ impl<'a> Inference<'a> {
         path: &RepoPath,
         surface: Arc<Surface>,
         body: Option<&'a Body>,
-        partial: bool,
         lookup: &'a dyn Lookup,
         with_rebound: bool,
     ) -> Self {
-        let view = View { path: path.clone(), surface, body, context: lookup.context(path.directory()), partial };
+        let view = View { path: path.clone(), surface, body, context: lookup.context(path.directory()) };
         Self {
             lookup,
             views: vec![Rc::new(view)],
@@ -74,9 +73,8 @@ impl<'a> Inference<'a> {
             return *known;
         }
         let index = self.lookup.surface(path).map(|surface| {
-            let partial = self.lookup.parse_status(path) == Some(ParseStatus::Partial);
             let context = self.lookup.context(path.directory());
-            self.views.push(Rc::new(View { path: path.clone(), surface, body: None, context, partial }));
+            self.views.push(Rc::new(View { path: path.clone(), surface, body: None, context }));
             self.views.len() as u32 - 1
         });
         self.by_path.insert(path.clone(), index);

@@ -18,7 +18,6 @@ pub struct View<'a> {
     /// Only of the file whose references are resolved.
     pub body: Option<&'a Body>,
     pub context: Arc<str>,
-    pub partial: bool,
 }
 
 impl View<'_> {
