@@ -41,6 +41,22 @@ macro_rules! node_kinds {
 }
 pub(super) use node_kinds;
 
+/// Iterates the children of the cursor's node, leaving the cursor where it was.
+macro_rules! each_child {
+    ($cursor:ident, $body:block) => {
+        if $cursor.goto_first_child() {
+            loop {
+                $body
+                if !$cursor.goto_next_sibling() {
+                    break;
+                }
+            }
+            $cursor.goto_parent();
+        }
+    };
+}
+pub(super) use each_child;
+
 /// Parses `source`; `stop` is asked now and then, and ends the parse by saying true.
 ///
 /// # Errors

@@ -558,9 +558,7 @@ impl Reference {
 impl Body {
     /// Returns the place of the byte offset `start`.
     pub fn place(&self, start: u32) -> Place {
-        let after = self.line_starts.partition_point(|line_start| *line_start <= start);
-        let line_start = after.checked_sub(1).and_then(|index| self.line_starts.get(index)).copied().unwrap_or(0);
-        Place { line: u32::try_from(after.max(1)).unwrap_or(u32::MAX), column: start - line_start, start }
+        Place::at(&self.line_starts, start)
     }
 }
 

@@ -22,3 +22,12 @@ pub struct Place {
     /// Byte offset of the token in the file.
     pub start: u32,
 }
+
+impl Place {
+    /// Returns the place of the byte offset `start` in a file whose lines begin at `line_starts`, of which the first is 0.
+    pub fn at(line_starts: &[u32], start: u32) -> Self {
+        let after = line_starts.partition_point(|line_start| *line_start <= start);
+        let line_start = after.checked_sub(1).and_then(|index| line_starts.get(index)).copied().unwrap_or(0);
+        Self { line: u32::try_from(after.max(1)).unwrap_or(u32::MAX), column: start - line_start, start }
+    }
+}

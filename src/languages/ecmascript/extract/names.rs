@@ -225,9 +225,7 @@ impl<'s, 't> Walk<'s, 't> {
     }
 
     pub(super) fn place(&self, start: u32) -> Place {
-        let after = self.line_starts.partition_point(|line_start| *line_start <= start);
-        let line_start = after.checked_sub(1).map_or(0, |index| self.line_starts[index]);
-        Place { line: after.max(1) as u32, column: start - line_start, start }
+        Place::at(self.line_starts, start)
     }
 
     fn signature(&self, start: usize, end: usize) -> Option<Arc<str>> {

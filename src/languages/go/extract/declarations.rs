@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tree_sitter::{Node, TreeCursor};
 
 use super::outline::Side;
-use super::{Kind, Walk, each_child};
+use super::{Kind, Walk};
+use crate::languages::grammar::each_child;
 use crate::model::facts::{Binding, Declaration, Expression, Handle, Import, Role, Shape, Subject};
 use crate::model::{Definition, DefinitionKey, EdgeKind, Span, SymbolKind};
 

@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use tree_sitter::TreeCursor;
 
 use super::outline::Side;
-use super::{Kind, Walk, each_child};
+use super::{Kind, Walk};
+use crate::languages::grammar::each_child;
 use crate::model::EdgeKind;
 use crate::model::facts::{Expression, Handle, Subject, Use};
 

@@ -183,22 +183,6 @@ pub(super) fn language() -> &'static Language {
     &grammar().language
 }
 
-/// Iterates the children of the cursor's node, leaving the cursor where it was.
-macro_rules! each_child {
-    ($cursor:ident, $body:block) => {
-        if $cursor.goto_first_child() {
-            loop {
-                $body
-                if !$cursor.goto_next_sibling() {
-                    break;
-                }
-            }
-            $cursor.goto_parent();
-        }
-    };
-}
-use each_child;
-
 /// What one walk found.
 pub(super) struct Extracted {
     pub definitions: Vec<Definition>,

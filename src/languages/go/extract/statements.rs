@@ -5,7 +5,8 @@
 use tree_sitter::{Node, TreeCursor};
 
 use super::outline::Side;
-use super::{Kind, Walk, each_child};
+use super::{Kind, Walk};
+use crate::languages::grammar::each_child;
 use crate::model::facts::{Expression, Handle, Role};
 
 /// Whether a name gets an index or key, or an element, when iterating.

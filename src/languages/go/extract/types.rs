@@ -8,7 +8,8 @@ use tree_sitter::{Node, TreeCursor};
 
 use super::declarations::Extent;
 use super::outline::Side;
-use super::{Kind, Walk, each_child};
+use super::{Kind, Walk};
+use crate::languages::grammar::each_child;
 use crate::model::facts::{Binding, Expression, Handle, Role, Shape, Signature, Subject, TypeForm, TypeShape, Use};
 use crate::model::{EdgeKind, SymbolKind};
 

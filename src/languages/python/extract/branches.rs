@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use tree_sitter::TreeCursor;
 
 use super::kinds::Kind;
-use super::walk::{Given, Walk, each_child};
+use super::walk::{Given, Walk};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawExpression, RawRole, ScopeKind};
 use crate::model::EdgeKind;
 

@@ -7,7 +7,8 @@ use tree_sitter::TreeCursor;
 use super::decorators::Decorators;
 use super::kinds::Kind;
 use super::text::fold;
-use super::walk::{MAX_DEPTH, NOTHING, Walk, each_child};
+use super::walk::{MAX_DEPTH, NOTHING, Walk};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawClass, RawRole, RawShape, ScopeKind};
 use crate::model::{EdgeKind, Span, SymbolKind};
 

@@ -5,7 +5,8 @@
 use tree_sitter::TreeCursor;
 
 use super::kinds::Kind;
-use super::walk::{Walk, each_child};
+use super::walk::Walk;
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::NONE;
 use crate::model::EdgeKind;
 

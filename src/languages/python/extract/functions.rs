@@ -8,7 +8,8 @@ use tree_sitter::{Node, TreeCursor};
 use super::decorators::Decorators;
 use super::kinds::Kind;
 use super::text::fold;
-use super::walk::{Given, MAX_DEPTH, NOTHING, Walk, each_child};
+use super::walk::{Given, MAX_DEPTH, NOTHING, Walk};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawFunction, RawRole, RawShape, ScopeKind, group_key};
 use crate::model::{EdgeKind, Span, SymbolKind};
 

@@ -5,7 +5,8 @@
 use tree_sitter::{Node, TreeCursor};
 
 use super::kinds::Kind;
-use super::walk::{NOTHING, Walk, each_child};
+use super::walk::{NOTHING, Walk};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawImport, RawReference, RawRole, RawSubject};
 use crate::model::EdgeKind;
 

@@ -5,7 +5,8 @@
 use tree_sitter::TreeCursor;
 
 use super::kinds::Kind;
-use super::walk::{MAX_DEPTH, NOTHING, Walk, each_child, span_of};
+use super::walk::{MAX_DEPTH, NOTHING, Walk, span_of};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawExpression, RawRole};
 use crate::model::EdgeKind;
 

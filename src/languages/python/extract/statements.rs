@@ -8,7 +8,8 @@ use tree_sitter::{Node, TreeCursor};
 use super::decorators::Decorators;
 use super::kinds::Kind;
 use super::text::clean_docstring;
-use super::walk::{MAX_DEPTH, NOTHING, Walk, each_child};
+use super::walk::{MAX_DEPTH, NOTHING, Walk};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawRole};
 use crate::model::EdgeKind;
 

@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use tree_sitter::{Node, TreeCursor};
 
 use super::kinds::Kind;
-use super::walk::{Walk, each_child};
+use super::walk::Walk;
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawExpression};
 use crate::model::EdgeKind;
 

@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use tree_sitter::TreeCursor;
 
 use super::kinds::Kind;
-use super::walk::{Given, NOTHING, Walk, each_child, span_of};
+use super::walk::{Given, NOTHING, Walk, span_of};
+use crate::languages::grammar::each_child;
 use crate::languages::python::raw::{NONE, RawExpression, RawRole, ScopeKind};
 use crate::model::EdgeKind;
 

@@ -74,22 +74,6 @@ pub(super) struct Given {
 /// A target that gets a value nothing is known of.
 pub(super) const NOTHING: Given = Given { annotation: NONE, value: NONE };
 
-/// Iterates the children of the cursor's node, leaving the cursor where it was.
-macro_rules! each_child {
-    ($cursor:ident, $body:block) => {
-        if $cursor.goto_first_child() {
-            loop {
-                $body
-                if !$cursor.goto_next_sibling() {
-                    break;
-                }
-            }
-            $cursor.goto_parent();
-        }
-    };
-}
-pub(super) use each_child;
-
 impl<'s> Walk<'s> {
     /// Returns a walk that stands in the module, before its first statement.
     pub(super) fn new(text: &'s str, line_starts: &'s [u32]) -> Self {
@@ -199,12 +183,11 @@ impl<'s> Walk<'s> {
     }
 
     pub(super) fn line_of(&self, offset: u32) -> u32 {
-        self.line_starts.partition_point(|start| *start <= offset).max(1) as u32
+        self.place_of(offset).line
     }
 
     pub(super) fn place_of(&self, offset: u32) -> Place {
-        let line = self.line_of(offset);
-        Place { line, column: offset - self.line_starts[line as usize - 1], start: offset }
+        Place::at(self.line_starts, offset)
     }
 }
 
