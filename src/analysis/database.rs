@@ -3,13 +3,14 @@
 //! Must not know where facts come from. Invariant: between two calls no clone of the storage is alive, because in salsa a write waits
 //! for all of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dashmap::DashMap;
+use rustc_hash::FxHashMap;
 use salsa::{Cancelled, Durability, Setter};
 
 use crate::languages::{self, Dialect, LanguageSupport, text};
@@ -138,8 +139,8 @@ struct Handle {
     storage: salsa::Storage<Self>,
     languages: &'static [&'static dyn LanguageSupport],
     inputs: Option<(Inventory, Settings)>,
-    files: Arc<HashMap<RepoPath, SourceFile>>,
-    configuration: Arc<HashMap<RepoPath, ConfigurationFile>>,
+    files: Arc<FxHashMap<RepoPath, SourceFile>>,
+    configuration: Arc<FxHashMap<RepoPath, ConfigurationFile>>,
     /// The values of `files`, by path.
     sorted: Arc<[SourceFile]>,
     shared: Arc<Shared>,
@@ -200,7 +201,7 @@ pub struct Database {
     /// Every included path, text too.
     known: BTreeMap<RepoPath, Known>,
     /// How many inputs name the facts of a content.
-    uses: HashMap<(ContentHash, Dialect), u32>,
+    uses: FxHashMap<(ContentHash, Dialect), u32>,
 }
 
 impl std::fmt::Debug for Database {
@@ -236,7 +237,7 @@ impl Database {
         let inventory = Inventory::builder(tree).durability(Durability::HIGH).new(&handle);
         let settings = Settings::builder(shared_roots(source_roots)).durability(Durability::HIGH).new(&handle);
         handle.inputs = Some((inventory, settings));
-        Self { handle, known: BTreeMap::new(), uses: HashMap::new() }
+        Self { handle, known: BTreeMap::new(), uses: FxHashMap::default() }
     }
 
     /// Replaces the configured source roots.

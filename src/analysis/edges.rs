@@ -3,8 +3,10 @@
 //! Must not know a language's rules. Invariant: [`rebound`] reads every surface of the repository, so that nothing but
 //! [`rebound_in`] may depend on it; so does [`member_index`], for [`members_named`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::model::{DefinitionKey, FileEdges, RepoPath, Target};
 
@@ -24,7 +26,7 @@ pub(super) fn rebindings(db: &dyn Db, file: SourceFile) -> Arc<[Target]> {
 }
 
 /// The names that are rebound from outside, by the file that defines them.
-type Rebound = HashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>;
+type Rebound = FxHashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>;
 
 /// Returns the rebound names of the whole repository. Not run again while no file changes what it rebinds.
 #[salsa::tracked(returns(clone))]
@@ -59,14 +61,14 @@ pub(super) fn declared_members(db: &dyn Db, file: SourceFile) -> Arc<[(Arc<str>,
     Arc::from(db.language(file.language(db)).declared_members(&surface))
 }
 
-type MemberIndex = HashMap<Arc<str>, Arc<[Target]>>;
+type MemberIndex = FxHashMap<Arc<str>, Arc<[Target]>>;
 
 /// Returns the members that all files of a language declare, by name. Not run again while no file changes what it declares.
 #[salsa::tracked(returns(clone))]
 pub(super) fn member_index(db: &dyn Db, inventory: Inventory, language: LanguageIndex) -> Arc<MemberIndex> {
     db.note("member_index", &db.language(language).name());
     let tree = inventory.tree(db);
-    let mut members: HashMap<Arc<str>, Vec<Target>> = HashMap::new();
+    let mut members: FxHashMap<Arc<str>, Vec<Target>> = FxHashMap::default();
     for &file in db.source_files() {
         if file.language(db) == language && tree.is_file(file.path(db).as_str()) {
             for (name, definition) in declared_members(db, file).iter() {

@@ -3,8 +3,10 @@
 //! Must not know what the answers are for. Invariant: a stage asks only what the stages before it make, so that no query reaches itself.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::languages::{ExportTable, Lookup, ModuleKey, ModuleResolution};
 use crate::model::{ParseStatus, RepoPath, Surface, Target};
@@ -33,18 +35,18 @@ pub(super) struct DatabaseLookup<'db> {
     db: &'db dyn Db,
     language: LanguageIndex,
     stage: Stage<'db>,
-    surfaces: RefCell<HashMap<RepoPath, Option<Arc<Surface>>>>,
-    parse_statuses: RefCell<HashMap<RepoPath, Option<ParseStatus>>>,
+    surfaces: RefCell<FxHashMap<RepoPath, Option<Arc<Surface>>>>,
+    parse_statuses: RefCell<FxHashMap<RepoPath, Option<ParseStatus>>>,
     contexts: RefCell<Vec<(Arc<str>, Arc<str>)>>,
     modules: RefCell<Vec<ModulesOfContext>>,
-    exports: RefCell<HashMap<ModuleKey, Arc<ExportTable>>>,
-    rebound: RefCell<HashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>>,
+    exports: RefCell<FxHashMap<ModuleKey, Arc<ExportTable>>>,
+    rebound: RefCell<FxHashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>>,
 }
 
 /// What names mean in one context. A query meets one or two contexts, so that a list of these is searched quicker than a table.
 struct ModulesOfContext {
     context: Arc<str>,
-    names: HashMap<Arc<str>, Arc<ModuleResolution>>,
+    names: FxHashMap<Arc<str>, Arc<ModuleResolution>>,
 }
 
 impl<'db> DatabaseLookup<'db> {
@@ -157,7 +159,7 @@ impl Lookup for DatabaseLookup<'_> {
         let module = modules::module(self.db, Specifier::new(self.db, self.language, context, specifier));
         let mut contexts = self.modules.borrow_mut();
         let position = position.unwrap_or_else(|| {
-            contexts.push(ModulesOfContext { context: Arc::from(context), names: HashMap::new() });
+            contexts.push(ModulesOfContext { context: Arc::from(context), names: FxHashMap::default() });
             contexts.len() - 1
         });
         contexts[position].names.insert(Arc::from(specifier), Arc::clone(&module));

@@ -3,8 +3,10 @@
 //! Must not know a language's rules: it asks [`crate::languages::LanguageSupport`]. Invariant: no query here reaches itself; modules that
 //! feed each other are one component, solved by one query.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::languages::{ExportTable, ModuleKey, ModuleResolution};
 
@@ -99,7 +101,7 @@ pub(super) fn export_sources<'db>(db: &'db dyn Db, module: Module<'db>) -> Arc<[
 pub(super) struct ExportGraph {
     /// Every edge leads to the same or an earlier component.
     pub(super) components: Vec<Arc<[ModuleKey]>>,
-    component_of: HashMap<ModuleKey, usize>,
+    component_of: FxHashMap<ModuleKey, usize>,
 }
 
 /// Returns the export graph of a language, of the whole repository. Not run again while no module changes what it feeds on.
@@ -114,7 +116,7 @@ pub(super) fn export_graph(db: &dyn Db, inventory: Inventory, language: Language
         }
     }
     let mut modules: Vec<ModuleKey> = keys.into_iter().collect();
-    let mut positions: HashMap<ModuleKey, usize> = modules.iter().cloned().zip(0..).collect();
+    let mut positions: FxHashMap<ModuleKey, usize> = modules.iter().cloned().zip(0..).collect();
     let mut edges: Vec<Vec<usize>> = Vec::with_capacity(modules.len());
     // A module that only others name (a directory without files of its own) joins at the end, hence no iterator.
     while let Some(key) = modules.get(edges.len()) {
@@ -130,7 +132,7 @@ pub(super) fn export_graph(db: &dyn Db, inventory: Inventory, language: Language
             .collect();
         edges.push(targets);
     }
-    let mut component_of = HashMap::with_capacity(modules.len());
+    let mut component_of = FxHashMap::with_capacity_and_hasher(modules.len(), FxBuildHasher);
     let components = components(&edges)
         .into_iter()
         .enumerate()

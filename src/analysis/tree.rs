@@ -2,8 +2,9 @@
 //!
 //! Must not know contents. Invariant: every directory above an included file is in the tree, and no other.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::model::RepoPath;
 
@@ -13,15 +14,15 @@ use super::inputs::Db;
 /// The included paths by directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tree {
-    directories: HashMap<Arc<str>, Arc<[RepoPath]>>,
+    directories: FxHashMap<Arc<str>, Arc<[RepoPath]>>,
     /// The names of the directories in each directory that has some.
-    inside: HashMap<Arc<str>, Arc<[Arc<str>]>>,
+    inside: FxHashMap<Arc<str>, Arc<[Arc<str>]>>,
 }
 
 impl Tree {
     /// Makes the tree of `paths`, which are sorted.
     pub(super) fn new<'a>(paths: impl Iterator<Item = &'a RepoPath>) -> Self {
-        let mut lists: HashMap<&str, Vec<RepoPath>> = HashMap::new();
+        let mut lists: FxHashMap<&str, Vec<RepoPath>> = FxHashMap::default();
         for path in paths {
             let mut directory = path.directory();
             lists.entry(directory).or_default().push(path.clone());
@@ -35,7 +36,7 @@ impl Tree {
         }
         // The root is a directory even of an empty repository.
         lists.entry("").or_default();
-        let mut inside: HashMap<&str, Vec<Arc<str>>> = HashMap::new();
+        let mut inside: FxHashMap<&str, Vec<Arc<str>>> = FxHashMap::default();
         for directory in lists.keys().filter(|directory| !directory.is_empty()) {
             let (above, name) = directory.rsplit_once('/').unwrap_or(("", directory));
             inside.entry(above).or_default().push(Arc::from(name));

@@ -3,9 +3,9 @@
 //! Must not know how a meaning is found. Invariant: an edge is `resolved_static` only when its meaning has no reason against it and no
 //! file involved was read in part; a reference whose meaning has one leaves a diagnostic.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Lookup;
@@ -33,14 +33,14 @@ pub(super) struct Outcome<'a> {
     lookup: &'a dyn Lookup,
     /// Whether the file itself was read in part.
     partial: bool,
-    partial_files: HashMap<RepoPath, bool>,
+    partial_files: FxHashMap<RepoPath, bool>,
     edges: Vec<Edge>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'a> Outcome<'a> {
     pub(super) fn new(body: &'a Body, partial: bool, lookup: &'a dyn Lookup) -> Self {
-        Self { body, lookup, partial, partial_files: HashMap::new(), edges: Vec::new(), diagnostics: Vec::new() }
+        Self { body, lookup, partial, partial_files: FxHashMap::default(), edges: Vec::new(), diagnostics: Vec::new() }
     }
 
     fn is_partial(&mut self, file: &RepoPath) -> bool {

@@ -2,9 +2,6 @@
 //!
 //! Must not know other files. Invariant: numbers point into the tables of the same [`Raw`]; [`NONE`] stands for nothing.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use crate::model::{Definition, EdgeKind};
 
 /// No entry.
@@ -17,37 +14,8 @@ pub(super) const TYPE: Meanings = 2;
 /// Something whose members are named with a dot in types: a namespace.
 pub(super) const SPACE: Meanings = 4;
 
-/// A hasher for small keys that come from the file itself and never leave the process.
-#[derive(Default)]
-pub(super) struct QuickHasher(u64);
-
-impl Hasher for QuickHasher {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.write_u64(u64::from(value));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
+/// A map of keys that come from the file itself; its order never reaches a value.
+pub(super) type QuickMap<K, V> = rustc_hash::FxHashMap<K, V>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeKind {

@@ -3,10 +3,10 @@
 //! Must not know how tables are kept or where files are. Invariant: an edge is `resolved_static` only when one declared rule leads to
 //! exactly one definition that nothing in the repository rebinds; a reference without such an edge has a diagnostic.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::exports::module_of_import;
@@ -32,8 +32,8 @@ pub(in crate::languages) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: 
         body: &facts.body,
         view: inference.view(0),
         inference,
-        names: HashMap::new(),
-        uses: HashMap::new(),
+        names: FxHashMap::default(),
+        uses: FxHashMap::default(),
         outcome: Outcome::new(&facts.body, facts.parse == ParseStatus::Partial, lookup),
     };
     for reference in &facts.body.references {
@@ -80,9 +80,9 @@ struct Resolver<'a> {
     body: &'a Body,
     view: Rc<View<'a>>,
     inference: Inference<'a>,
-    names: HashMap<NameId, Arc<str>>,
+    names: FxHashMap<NameId, Arc<str>>,
     /// Meanings of bare names, which repeat a lot.
-    uses: HashMap<(Handle, u8, Sense), Rc<Meaning>>,
+    uses: FxHashMap<(Handle, u8, Sense), Rc<Meaning>>,
     outcome: Outcome<'a>,
 }
 

@@ -3,9 +3,10 @@
 //! Must not know how tables are kept or where files are. Invariant: an edge is `resolved_static` only when the declared types lead to
 //! exactly one definition; a reference to something that is declared without such an edge has a diagnostic.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::infer::{Imported, Inference, Meaning, Member, Named, Selection, Type};
 use super::modules::Part;
@@ -43,9 +44,9 @@ pub(super) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -
         body: &facts.body,
         inference,
         partial,
-        names: HashMap::new(),
-        answers: HashMap::new(),
-        kinds: HashMap::new(),
+        names: FxHashMap::default(),
+        answers: FxHashMap::default(),
+        kinds: FxHashMap::default(),
         edges: Vec::new(),
         diagnostics: Vec::new(),
         local_uses: facts.body.local_uses,
@@ -60,10 +61,10 @@ struct Resolver<'a> {
     body: &'a Body,
     inference: Inference<'a>,
     partial: bool,
-    names: HashMap<NameId, Arc<str>>,
+    names: FxHashMap<NameId, Arc<str>>,
     /// The answers of bare names, which repeat a lot.
-    answers: HashMap<NameId, Rc<Answer>>,
-    kinds: HashMap<Target, SymbolKind>,
+    answers: FxHashMap<NameId, Rc<Answer>>,
+    kinds: FxHashMap<Target, SymbolKind>,
     edges: Vec<Edge>,
     diagnostics: Vec<Diagnostic>,
     local_uses: u32,

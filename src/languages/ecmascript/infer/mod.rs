@@ -9,14 +9,13 @@ mod members;
 mod types;
 mod values;
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::BuildHasherDefault;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::raw::QuickHasher;
 use crate::languages::{ExportTable, Lookup, ModuleKey};
 use crate::model::facts::{
     Binding, Body, ClassShape, Declaration, Expression, FunctionShape, Handle, NameId, Names, Outline, Role, Shape, Surface, Use,
@@ -34,8 +33,6 @@ const MAX_FUEL: u32 = 4_000;
 /// How many values an expression is followed for.
 const MAX_VALUES: usize = 6;
 
-type Map<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
-
 /// A file as far as inference reads it.
 pub(super) struct View<'a> {
     pub path: RepoPath,
@@ -44,7 +41,7 @@ pub(super) struct View<'a> {
     pub body: Option<&'a Body>,
     pub context: Arc<str>,
     /// The bindings of the surface that make definitions, by definition.
-    by_key: HashMap<DefinitionKey, Handle>,
+    by_key: FxHashMap<DefinitionKey, Handle>,
 }
 
 impl View<'_> {
@@ -184,15 +181,15 @@ pub(super) enum End {
 pub(super) struct Inference<'a> {
     pub lookup: &'a dyn Lookup,
     pub views: Vec<Rc<View<'a>>>,
-    by_path: HashMap<RepoPath, Option<u32>>,
-    tables: HashMap<ModuleKey, Arc<ExportTable>>,
-    rebound: HashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>,
-    followed: HashMap<(ModuleKey, Arc<str>), Rc<Followed>>,
-    imports: Map<(u32, bool, u32), Rc<Followed>>,
-    values: Map<(u32, Handle), Values>,
-    types: Map<(u32, Handle), Values>,
-    bindings: Map<(u32, Handle), Values>,
-    linearizations: Map<Place, Linearization>,
+    by_path: FxHashMap<RepoPath, Option<u32>>,
+    tables: FxHashMap<ModuleKey, Arc<ExportTable>>,
+    rebound: FxHashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>,
+    followed: FxHashMap<(ModuleKey, Arc<str>), Rc<Followed>>,
+    imports: FxHashMap<(u32, bool, u32), Rc<Followed>>,
+    values: FxHashMap<(u32, Handle), Values>,
+    types: FxHashMap<(u32, Handle), Values>,
+    bindings: FxHashMap<(u32, Handle), Values>,
+    linearizations: FxHashMap<Place, Linearization>,
     steps: u32,
     fuel: u32,
     /// Whether writes from outside count; they do not while they are being collected.
@@ -213,15 +210,15 @@ impl<'a> Inference<'a> {
         Self {
             lookup,
             views: vec![Rc::new(view)],
-            by_path: HashMap::from([(path.clone(), Some(0))]),
-            tables: HashMap::new(),
-            rebound: HashMap::new(),
-            followed: HashMap::new(),
-            imports: Map::default(),
-            values: Map::default(),
-            types: Map::default(),
-            bindings: Map::default(),
-            linearizations: Map::default(),
+            by_path: FxHashMap::from_iter([(path.clone(), Some(0))]),
+            tables: FxHashMap::default(),
+            rebound: FxHashMap::default(),
+            followed: FxHashMap::default(),
+            imports: FxHashMap::default(),
+            values: FxHashMap::default(),
+            types: FxHashMap::default(),
+            bindings: FxHashMap::default(),
+            linearizations: FxHashMap::default(),
             steps: 0,
             fuel: MAX_FUEL,
             with_rebound,
@@ -299,7 +296,7 @@ impl<'a> Inference<'a> {
     }
 }
 
-fn by_key(surface: &Surface) -> HashMap<DefinitionKey, Handle> {
+fn by_key(surface: &Surface) -> FxHashMap<DefinitionKey, Handle> {
     let outline = &surface.outline;
     let entries = outline.bindings.iter().enumerate().filter_map(|(index, binding)| {
         let declaration = outline.declarations.get(binding.declaration?.index())?;

@@ -10,7 +10,6 @@ mod scopes;
 mod statements;
 mod types;
 
-use std::collections::HashMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, OnceLock};
 
@@ -22,6 +21,7 @@ use crate::model::facts::{Body, Handle, NameId, Reference, Subject, Surface, Use
 use crate::model::{Definition, EdgeKind, Place};
 
 use outline::{OutlineBuilder, Side};
+use rustc_hash::FxHashMap;
 use scopes::Scopes;
 
 /// How deep blocks, types and expressions may nest.
@@ -205,7 +205,7 @@ struct Walk<'s> {
     definitions: Vec<Definition>,
     /// The type that the receiver of a method names, by the method's index.
     receivers: Vec<(u32, &'s str)>,
-    ordinals: HashMap<Arc<str>, u16>,
+    ordinals: FxHashMap<Arc<str>, u16>,
     scopes: Scopes<'s>,
     /// Index plus one of the definition that references belong to.
     source: u32,
@@ -231,7 +231,7 @@ pub(super) fn extract(text: &str, root: Node<'_>, line_starts: Vec<u32>) -> Extr
         local_uses: 0,
         definitions: Vec::new(),
         receivers: Vec::new(),
-        ordinals: HashMap::new(),
+        ordinals: FxHashMap::default(),
         scopes: Scopes::default(),
         source: 0,
         depth: 0,
@@ -274,7 +274,7 @@ impl<'s> Walk<'s> {
 
     /// Gives methods the type of their receiver as parent, and brings parents before children. Returns the new index of each definition.
     fn order_definitions(&mut self) -> Vec<u32> {
-        let types: HashMap<&str, u32> = self
+        let types: FxHashMap<&str, u32> = self
             .definitions
             .iter()
             .enumerate()

@@ -2,7 +2,7 @@
 //!
 //! Must not know the tree. Invariant: declarations come out sorted by their qualified names, so that readers find them by bisection.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::model::facts::{Binding, Declaration, Expression, Handle, NameId, Names, Outline, Signature, TypeShape};
 
@@ -24,7 +24,7 @@ impl Side {
 
 #[derive(Default)]
 pub(super) struct OutlineBuilder<'s> {
-    ids: HashMap<&'s str, NameId>,
+    ids: FxHashMap<&'s str, NameId>,
     texts: Vec<std::borrow::Cow<'s, str>>,
     pub(super) outline: Outline,
 }

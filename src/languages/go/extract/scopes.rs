@@ -2,7 +2,7 @@
 //!
 //! Must not know what names mean outside. Invariant: a scope that is left leaves nothing behind.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::model::facts::Handle;
 
@@ -16,7 +16,7 @@ pub(super) struct Local {
 
 #[derive(Default)]
 pub(super) struct Scopes<'s> {
-    bound: HashMap<&'s str, Vec<Local>>,
+    bound: FxHashMap<&'s str, Vec<Local>>,
     /// Names in the order they were bound, all scopes.
     order: Vec<&'s str>,
     /// Length of `order` when each open scope began.

@@ -3,9 +3,11 @@
 //! Must not look at assignments: whether a value of the type ever reaches the interface is not asked. Invariant: a type is named only
 //! when it has every method of the interface that is known, with as many parameters and results.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::types::Type;
 use super::{Implementations, Inference, Member, Selection};
@@ -61,13 +63,13 @@ impl Inference<'_> {
         known.get(method).cloned().unwrap_or_default()
     }
 
-    fn find_implementations(&mut self, (view, declaration): (u32, u32)) -> HashMap<Arc<str>, Vec<Target>> {
+    fn find_implementations(&mut self, (view, declaration): (u32, u32)) -> FxHashMap<Arc<str>, Vec<Target>> {
         let interface = Type::Named { view, declaration, arguments: Rc::from([]) };
         let mut names = Vec::new();
         self.interface_methods(&interface, 0, &mut names);
         names.sort();
         names.dedup();
-        let mut found: HashMap<Arc<str>, Vec<Target>> = HashMap::new();
+        let mut found: FxHashMap<Arc<str>, Vec<Target>> = FxHashMap::default();
         // The types that have the rarest method are the fewest that may have all.
         let Some(rarest) = names.iter().map(|name| self.lookup.members_named(name)).min_by_key(|members| members.len()) else {
             return found;

@@ -10,9 +10,10 @@ mod select;
 mod types;
 mod view;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::languages::Lookup;
 use crate::model::facts::{Body, Handle, Surface};
@@ -27,19 +28,19 @@ pub(super) use view::{Imported, Named, View};
 const MAX_DEPTH: u32 = 120;
 
 /// The methods that implement those of one interface, by name.
-type Implementations = Rc<HashMap<Arc<str>, Vec<Target>>>;
+type Implementations = Rc<FxHashMap<Arc<str>, Vec<Target>>>;
 
 /// The inference for one file, which is view 0.
 pub(super) struct Inference<'a> {
     pub lookup: &'a dyn Lookup,
     views: Vec<Rc<View<'a>>>,
-    by_path: HashMap<RepoPath, Option<u32>>,
-    names: HashMap<u32, HashMap<Arc<str>, Rc<Named>>>,
+    by_path: FxHashMap<RepoPath, Option<u32>>,
+    names: FxHashMap<u32, FxHashMap<Arc<str>, Rc<Named>>>,
     /// What expressions denote where no type parameters are replaced.
-    meanings: HashMap<(u32, Handle), Meaning>,
+    meanings: FxHashMap<(u32, Handle), Meaning>,
     /// The types of variables and parameters, on the same terms.
-    bindings: HashMap<(u32, Handle), Meaning>,
-    implementations: HashMap<(u32, u32), Implementations>,
+    bindings: FxHashMap<(u32, Handle), Meaning>,
+    implementations: FxHashMap<(u32, u32), Implementations>,
     depth: u32,
     nothing: Arguments,
 }
@@ -49,11 +50,11 @@ impl<'a> Inference<'a> {
         let mut inference = Self {
             lookup,
             views: Vec::new(),
-            by_path: HashMap::new(),
-            names: HashMap::new(),
-            meanings: HashMap::new(),
-            bindings: HashMap::new(),
-            implementations: HashMap::new(),
+            by_path: FxHashMap::default(),
+            names: FxHashMap::default(),
+            meanings: FxHashMap::default(),
+            bindings: FxHashMap::default(),
+            implementations: FxHashMap::default(),
             depth: 0,
             nothing: Rc::from([]),
         };

@@ -3,14 +3,13 @@
 //! Must not know expressions. Invariant: a file's surface and a module's table are asked for once, and evidence leads at most
 //! [`MAX_STEPS`] steps away.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::value::{Followed, Linearization, Place, Values};
 use super::view::View;
-use crate::languages::python::raw::QuickHasher;
 use crate::languages::{ExportTable, Lookup, ModuleKey};
 use crate::model::RepoPath;
 use crate::model::facts::{Body, Handle, Surface};
@@ -18,20 +17,18 @@ use crate::model::facts::{Body, Handle, Surface};
 /// How many steps evidence may lead away from a reference.
 pub(super) const MAX_STEPS: u32 = 48;
 
-pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
-
 pub struct Inference<'a> {
     pub lookup: &'a dyn Lookup,
     pub views: Vec<Rc<View<'a>>>,
-    pub(super) by_path: HashMap<RepoPath, Option<u32>>,
-    pub(super) tables: HashMap<ModuleKey, Arc<ExportTable>>,
-    pub(super) rebound: HashMap<RepoPath, Arc<std::collections::BTreeSet<Arc<str>>>>,
-    pub(super) followed: HashMap<(ModuleKey, Arc<str>), Rc<Followed>>,
-    pub(super) values: Map<(u32, Handle), Values>,
-    pub(super) types: Map<(u32, Handle), Values>,
-    pub(super) bindings: Map<(u32, Handle), Values>,
-    pub(super) linearizations: Map<Place, Linearization>,
-    pub(super) imports: Map<(u32, bool, u32), Rc<Followed>>,
+    pub(super) by_path: FxHashMap<RepoPath, Option<u32>>,
+    pub(super) tables: FxHashMap<ModuleKey, Arc<ExportTable>>,
+    pub(super) rebound: FxHashMap<RepoPath, Arc<std::collections::BTreeSet<Arc<str>>>>,
+    pub(super) followed: FxHashMap<(ModuleKey, Arc<str>), Rc<Followed>>,
+    pub(super) values: FxHashMap<(u32, Handle), Values>,
+    pub(super) types: FxHashMap<(u32, Handle), Values>,
+    pub(super) bindings: FxHashMap<(u32, Handle), Values>,
+    pub(super) linearizations: FxHashMap<Place, Linearization>,
+    pub(super) imports: FxHashMap<(u32, bool, u32), Rc<Followed>>,
     pub(super) steps: u32,
     /// Whether writes from outside count; they do not while they are being collected.
     pub(super) with_rebound: bool,
@@ -50,15 +47,15 @@ impl<'a> Inference<'a> {
         Self {
             lookup,
             views: vec![Rc::new(view)],
-            by_path: HashMap::from([(path.clone(), Some(0))]),
-            tables: HashMap::new(),
-            rebound: HashMap::new(),
-            followed: HashMap::new(),
-            values: Map::default(),
-            types: Map::default(),
-            bindings: Map::default(),
-            linearizations: Map::default(),
-            imports: Map::default(),
+            by_path: FxHashMap::from_iter([(path.clone(), Some(0))]),
+            tables: FxHashMap::default(),
+            rebound: FxHashMap::default(),
+            followed: FxHashMap::default(),
+            values: FxHashMap::default(),
+            types: FxHashMap::default(),
+            bindings: FxHashMap::default(),
+            linearizations: FxHashMap::default(),
+            imports: FxHashMap::default(),
             steps: 0,
             with_rebound,
         }
