@@ -74,7 +74,7 @@ pub trait LanguageSupport: Send + Sync + 'static {
     /// Returns whether the file holds tests, by the language's convention.
     fn is_test(&self, path: &RepoPath) -> bool;
 
-    /// Returns whether the language's conventions tie the test file `test` to the file `source` of the same language without any
+    /// Returns whether the language's conventions tie the test file `test` to the file `source` of the same family without any
     /// reference: by its name (`test_queue.py` to `queue.py`), or because `source` takes part in running it (`conftest.py`).
     fn is_test_of(&self, _test: &RepoPath, _source: &RepoPath) -> bool {
         false

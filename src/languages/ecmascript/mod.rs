@@ -205,18 +205,29 @@ pub(super) fn is_test(path: &RepoPath) -> bool {
     in_folder || name.contains(".test.") || name.contains(".spec.")
 }
 
-/// Returns whether a test file is named like a source beside it, or beside the `__tests__` folder it lies in.
+/// Returns whether a test file is named like a source: beside it, in a `__tests__` folder there, or at the same place of a tree of tests
+/// (`test/a/x.test.js` and `src/a/x.js`). A source that is the index of its folder goes by the folder's name, too.
 pub(super) fn is_test_of(test: &RepoPath, source: &RepoPath) -> bool {
-    let folder = test.directory();
-    let around = match folder.rsplit_once('/') {
-        Some((above, "__tests__")) => above,
-        None if folder == "__tests__" => "",
-        _ => folder,
-    };
-    let stem = |path: &RepoPath| path.file_name().split('.').next().map(str::to_owned);
-    is_test(test)
-        && !is_test(source)
-        && (source.directory() == around || source.directory() == folder)
-        && stem(test).is_some_and(|name| !name.is_empty())
-        && stem(test) == stem(source)
+    if !is_test(test) || is_test(source) || !is_same_place(test.directory(), source.directory()) {
+        return false;
+    }
+    let tested = ["test", "spec"].into_iter().fold(stem(test), |stem, mark| {
+        let cut = |stem: &str| stem.strip_suffix(mark).and_then(|rest| rest.strip_suffix('.')).map(str::to_owned);
+        cut(&stem).unwrap_or(stem)
+    });
+    let subject = stem(source);
+    let folder = || source.directory().rsplit('/').next().unwrap_or_default();
+    !tested.is_empty() && (tested == subject || (subject == "index" && tested == folder()))
+}
+
+/// Returns a file's name without its suffix, that of a declaration whole: `x` of `x.ts` and `x.d.ts`, `x.test` of `x.test.ts`.
+fn stem(path: &RepoPath) -> String {
+    let stem = path.file_name().rsplit_once('.').map_or("", |(stem, _)| stem);
+    stem.strip_suffix(".d").unwrap_or(stem).to_owned()
+}
+
+/// Returns whether two folders are the same but for folders that only tell tests from sources.
+fn is_same_place(test: &str, source: &str) -> bool {
+    let telling = |folder: &&str| !matches!(*folder, "" | "test" | "tests" | "__tests__" | "spec" | "src" | "lib");
+    test.split('/').filter(telling).eq(source.split('/').filter(telling))
 }

@@ -122,6 +122,11 @@ fn a_test_belongs_to_what_it_is_named_like() {
     };
     assert!(belongs("a/x.test.ts", "a/x.ts") && belongs("a/__tests__/x.js", "a/x.jsx") && belongs("__tests__/x.spec.ts", "x.ts"));
     assert!(!belongs("a/x.test.ts", "b/x.ts") && !belongs("a/x.test.ts", "a/y.ts") && !belongs("a/x.ts", "a/x.js"));
+    assert!(belongs("x.component.spec.ts", "x.component.ts") && !belongs("x.component.spec.ts", "x.module.ts"));
+    assert!(belongs("p/test/a/x.test.js", "p/src/a/x.js") && belongs("test/x.test.mjs", "lib/x.mjs"));
+    assert!(!belongs("p/test/a/x.test.js", "q/src/a/x.js") && !belongs("test/x.test.js", "src/a/x.js"));
+    assert!(belongs("cart/cart.test.ts", "cart/index.ts") && belongs("cart/index.test.ts", "cart/index.ts"));
+    assert!(belongs("x.test.ts", "x.d.ts") && !belongs(".test.ts", "index.ts"));
 }
 
 #[test]

@@ -44,11 +44,15 @@ impl LanguageSupport for Go {
     }
 
     fn resolver_build(&self) -> &'static str {
-        "go-resolver-1"
+        "go-resolver-2"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {
         modules::is_test(path)
+    }
+
+    fn is_test_of(&self, test: &RepoPath, source: &RepoPath) -> bool {
+        modules::is_test_of(test, source)
     }
 
     fn is_vendored(&self, path: &RepoPath) -> bool {

@@ -81,6 +81,14 @@ pub(super) fn is_test(path: &RepoPath) -> bool {
     path.as_str().ends_with("_test.go")
 }
 
+/// Returns whether a test file is named like the source beside it: `x_test.go` to `x.go`, `x_linux_test.go` to `x_linux.go` and `x.go`.
+pub(super) fn is_test_of(test: &RepoPath, source: &RepoPath) -> bool {
+    let Some(tested) = test.file_name().strip_suffix("_test.go") else { return false };
+    let Some(subject) = source.file_name().strip_suffix(".go").filter(|_| !is_test(source)) else { return false };
+    let is_of = tested.strip_prefix(subject).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+    !subject.is_empty() && is_of && test.directory() == source.directory()
+}
+
 /// Returns whether the file is a copy of another module's, kept below a `vendor` folder.
 pub(super) fn is_vendored(path: &RepoPath) -> bool {
     let directory = path.directory();

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::infer::{Imported, Inference, Meaning, Member, Named, Selection, Type};
 use super::modules::Part;
 use crate::languages::Lookup;
-use crate::model::facts::{Body, FileFacts, Handle, NameId, Reference, Subject, Use};
+use crate::model::facts::{Body, Expression, FileFacts, Handle, NameId, Reference, Subject, Use};
 use crate::model::{Diagnostic, Edge, EdgeKind, FileEdges, ParseStatus, Reason, RepoPath, Resolution, SymbolKind, Target};
 
 /// How many candidates one reference may have before it counts as known to nobody.
@@ -151,11 +151,22 @@ impl Resolver<'_> {
                     self.of_variants(targets, "go_import")
                 }
             }
+            Meaning::External if self.is_missing(object) => Answer::Nothing(Reason::UnresolvedImport),
             Meaning::External => Answer::Nothing(Reason::ExternalImport),
             Meaning::Type(type_) | Meaning::Value(type_) => self.selected(&type_, name),
             Meaning::Predeclared(_) => Answer::Nothing(Reason::UnresolvedMember),
             Meaning::Unknown => Answer::Nothing(Reason::DynamicReceiver),
         }
+    }
+
+    /// Returns whether an expression is the name of a package that should be in the repository and is not.
+    fn is_missing(&mut self, object: Handle) -> bool {
+        let view = self.inference.view(0);
+        let Some(Expression::Name(Use::Free(name))) = view.outline(object).expressions.get(object.index()).copied() else {
+            return false;
+        };
+        let name = view.outline(object).names.get(NameId(name.index() as u32)).to_owned();
+        matches!(&*self.inference.named(0, &name), Named::Missing)
     }
 
     fn selected(&mut self, type_: &Type, name: &str) -> Answer {

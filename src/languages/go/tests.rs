@@ -188,3 +188,14 @@ fn surfaces_know_nothing_of_bodies() {
     assert_eq!(surface("return nil"), surface("y := x.z(\"more\"); type L struct{ T }; return func() *T { return y }()"));
     assert_ne!(surface(""), facts("package a\n\nfunc F(x T) T {}\n\nvar v = G(1)\n").surface);
 }
+
+#[test]
+fn a_test_belongs_to_what_it_is_named_like() {
+    let belongs = |test: &str, source: &str| {
+        let path = |text: &str| crate::model::RepoPath::parse(text).expect("valid");
+        Go.is_test_of(&path(test), &path(source))
+    };
+    assert!(belongs("a/x_test.go", "a/x.go") && belongs("x_linux_test.go", "x_linux.go") && belongs("x_linux_test.go", "x.go"));
+    assert!(!belongs("a/x_test.go", "b/x.go") && !belongs("x_test.go", "xy.go") && !belongs("xy_test.go", "x.go"));
+    assert!(!belongs("x.go", "x.go") && !belongs("x_test_test.go", "x_test.go") && !belongs("_test.go", "x.go"));
+}

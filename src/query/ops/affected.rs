@@ -101,7 +101,12 @@ fn hints(context: &Context<'_>, asked: &Paths, reached: &[Reached]) -> Result<Ve
     let is_hint = |test: &NodeRow| {
         let Ok(path) = RepoPath::parse(&test.path) else { return false };
         !known.contains(&*test.path)
-            && sources.iter().any(|(source, language)| *language.name() == *test.language && language.is_test_of(&path, source))
+            && language_of(&path).is_some_and(|(of_test, _)| {
+                let of = |(source, language): &(RepoPath, &dyn LanguageSupport)| {
+                    language.family() == of_test.family() && language.is_test_of(&path, source)
+                };
+                sources.iter().any(of)
+            })
     };
     let tests = context.generation.test_files(&asked.prefix)?;
     Ok(tests.iter().filter(|test| is_hint(test)).map(|test| hint(context, test)).collect())
