@@ -14,4 +14,5 @@ mod permissions;
 mod program;
 mod reach;
 mod sandbox;
+mod why;
 mod workers;

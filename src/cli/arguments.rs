@@ -112,6 +112,21 @@ pub enum Command {
         #[command(flatten)]
         question: Question,
     },
+    /// Say why the references in a definition, file or folder have an edge, candidates or none
+    #[command(
+        after_help = "Examples:\n  sextant why Cart.total apply_discount   why is there no edge from one to the other?\n  \
+sextant why src/cart.py                 what in this file is not bound for certain?"
+    )]
+    Why {
+        /// A qualified name or its end, `path:line`, `path::name`, an id, or the path of a file or folder
+        #[arg(value_name = "CALLER")]
+        caller: String,
+        /// Name as it is written there, or of what it should lead to; every one that is not bound for certain when it is left out
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        #[command(flatten)]
+        question: Question,
+    },
     /// List files and definitions below a path
     Map {
         #[arg(value_name = "PATH")]
@@ -172,7 +187,7 @@ pub struct Question {
     /// Give at most so many items
     #[arg(long, value_name = "N")]
     pub limit: Option<u32>,
-    /// Go so deep
+    /// Go so deep, in `impact` and `map`
     #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
     /// Keep the JSON answer within so many bytes

@@ -142,6 +142,8 @@ pub struct LastBuildReport {
     /// How many files of the generation that serves could not be parsed, and the first of them by path.
     pub failed_files: u64,
     pub failures: Vec<FailedFile>,
+    /// Known gaps of the languages in the generation that serves, and kinds of files in it that hold code which no language reads.
+    pub limitations: Vec<String>,
 }
 
 /// A generation that is kept.

@@ -13,7 +13,7 @@ use super::owner::Engine;
 use super::report::{FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
 use super::sync::last_build;
 
-/// The operations that this build answers: every kind of the contract, in its order.
+/// The operations that this build answers: every kind of the contract, in its order, and `diagnostics`.
 pub const OPERATIONS: &[&str] = &[
     "status",
     "map",
@@ -26,6 +26,7 @@ pub const OPERATIONS: &[&str] = &[
     "read",
     "changes",
     "impact_changes",
+    "diagnostics",
 ];
 
 /// Returns how the last build ended, or that it runs. One whose builder died without a word, or had no room for the record of its end,
@@ -68,11 +69,12 @@ impl Engine {
             status.reason = Some("code_disabled".to_owned());
             return status;
         }
-        let (mut failed_files, mut failures) = (0, Vec::new());
+        let (mut failed_files, mut failures, mut limitations) = (0, Vec::new(), Vec::new());
         match self.pin() {
             Ok(generation) => {
                 failed_files = generation.coverage().failed_files;
                 failures = FailedFile::of_generation(&generation).unwrap_or_default();
+                limitations = generation.limitations().to_vec();
                 status.fingerprint = Some(generation.identity().fingerprint.hex());
                 let deadline = started + self.scope().limits().query();
                 (status.status, status.freshness, status.reason) = match check(self.scope(), &generation, deadline) {
@@ -97,7 +99,7 @@ impl Engine {
         let kept: Vec<KeptReport> = self.kept().iter().map(KeptReport::of).collect();
         status.last_build = last_build.map(|build| {
             let (watch, check) = ("none", "full");
-            LastBuildReport { build, watch, check, kept, failed_files, failures }
+            LastBuildReport { build, watch, check, kept, failed_files, failures, limitations }
         });
         status
     }

@@ -3,6 +3,7 @@
 //! Must not know the disk, the cache's files or how an answer is drawn. Invariant: equal generations and equal requests give equal items.
 
 pub mod delta;
+pub mod explain;
 pub mod export;
 mod ops;
 pub mod rank;
@@ -94,6 +95,7 @@ fn answer(generation: &Generation, baseline: Option<&Generation>, checked_at: &s
         Operation::AffectedTests(paths) => ops::affected::run(&mut context, paths)?,
         Operation::Changes => ops::changes::run(&mut context)?,
         Operation::ImpactChanges(paths) => ops::impact_changes::run(&mut context, paths)?,
+        Operation::Diagnostics(references) => ops::diagnostics::run(&mut context, references)?,
         // It speaks of generations that do not pass the check, too, and is answered before any is let through.
         Operation::Status => {
             return Err(QueryError::Unsupported { operation: operation.kind() });

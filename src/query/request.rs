@@ -28,6 +28,8 @@ pub const MAX_QUERY: usize = 8192;
 /// Most lines of one `read`.
 pub const MAX_READ_LINES: u64 = 200;
 const MAX_SYMBOL: usize = 128;
+/// Most characters of a reference's name that can be asked for.
+pub const MAX_NAME: usize = 1024;
 const MAX_PATHS: usize = 100;
 
 /// A request that fits the contract.
@@ -66,6 +68,19 @@ pub enum Operation {
     Read { path: RepoPath, file_sha256: ContentHash, start_line: u64, end_line: u64 },
     Changes,
     ImpactChanges(Paths),
+    Diagnostics(References),
+}
+
+/// A question about what references came to. Without a name it is about those that are not bound for certain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct References {
+    /// The file, or the folder of the files, that the references stand in.
+    pub path: PathPrefix,
+    /// The definition that they stand in.
+    pub symbol_id: Option<String>,
+    /// Their name, or that of what they lead to.
+    pub name: Option<String>,
+    pub limit: usize,
 }
 
 /// A question that starts at one symbol.
@@ -100,6 +115,7 @@ impl Operation {
             Self::Read { .. } => "read",
             Self::Changes => "changes",
             Self::ImpactChanges(_) => "impact_changes",
+            Self::Diagnostics(_) => "diagnostics",
         }
     }
 
@@ -113,6 +129,7 @@ impl Operation {
                 | Self::AffectedTests(_)
                 | Self::Read { .. }
                 | Self::ImpactChanges(_)
+                | Self::Diagnostics(References { symbol_id: Some(_), .. })
         )
     }
 }
@@ -170,7 +187,9 @@ pub fn parse(body: &[u8]) -> Result<Request> {
     let max_bytes = fields.integer("max_bytes", MIN_BYTES as u64..=MAX_BYTES as u64, Some(DEFAULT_BYTES as u64))? as usize;
     fields.close()?;
     if expected_fingerprint.is_none() && operation.needs_fingerprint() {
-        return refuse("expected_fingerprint", format!("is required for `{}`", operation.kind()));
+        let what =
+            if matches!(operation, Operation::Diagnostics(_)) { "`symbol_id`" } else { &format!("`{}`", operation.kind()) };
+        return refuse("expected_fingerprint", format!("is required for {what}"));
     }
     let compares = matches!(operation, Operation::ImpactChanges(_));
     if compares && before_fingerprint.is_none() {
@@ -212,6 +231,12 @@ fn parse_operation(fields: &mut Fields) -> Result<Operation> {
         }
         "changes" => Operation::Changes,
         "impact_changes" => Operation::ImpactChanges(fields.paths()?),
+        "diagnostics" => Operation::Diagnostics(References {
+            path: fields.path_below("path")?,
+            symbol_id: fields.optional_text("symbol_id", 1..=MAX_SYMBOL)?,
+            name: fields.optional_text("name", 1..=MAX_NAME)?,
+            limit: fields.limit()?,
+        }),
         _ => return refuse(&fields.name("kind"), format!("must be one of {}", OPERATIONS.join(", "))),
     })
 }
@@ -361,12 +386,22 @@ impl Fields {
     }
 
     fn prefix(&mut self) -> Result<PathPrefix> {
-        let text = match self.take("path_prefix") {
+        self.path_below("path_prefix")
+    }
+
+    /// A path that stands for itself and all below it; the root when it is missing.
+    fn path_below(&mut self, field: &str) -> Result<PathPrefix> {
+        let text = match self.take(field) {
             None => String::new(),
             Some(Json::Text(text)) => text,
-            Some(_) => return refuse(&self.name("path_prefix"), "must be a string"),
+            Some(_) => return refuse(&self.name(field), "must be a string"),
         };
-        PathPrefix::parse(&text).or_else(|error| refuse(&self.name("path_prefix"), format!("is not a relative path: {error}")))
+        PathPrefix::parse(&text).or_else(|error| refuse(&self.name(field), format!("is not a relative path: {error}")))
+    }
+
+    fn optional_text(&mut self, field: &str, length: std::ops::RangeInclusive<usize>) -> Result<Option<String>> {
+        let is_there = self.values.iter().any(|(name, _)| name == field);
+        if is_there { self.text(field, length).map(Some) } else { Ok(None) }
     }
 
     fn depth(&mut self) -> Result<u32> {
@@ -442,6 +477,9 @@ mod tests {
             "impact_changes",
         );
         check(r#"{"operation":{"kind":"changes"}}"#, "changes");
+        check(r#"{"operation":{"kind":"diagnostics"}}"#, "diagnostics");
+        check(r#"{"operation":{"kind":"diagnostics","path":"src/a.py","limit":50}}"#, "diagnostics");
+        check(r#"{"operation":{"kind":"diagnostics","symbol_id":"x","name":"a.b"},"expected_fingerprint":"$F"}"#, "diagnostics");
     }
 
     #[test]
@@ -459,6 +497,8 @@ mod tests {
         check(r#"{}"#, "`operation` is missing");
         check(r#"{"operation":{}}"#, "`operation.kind` is missing");
         check(r#"{"operation":{"kind":"symbols"}}"#, "`operation.query` is missing");
+        check(r#"{"operation":{"kind":"diagnostics","path_prefix":""}}"#, "`operation.path_prefix` is not a field here");
+        check(r#"{"operation":{"kind":"diagnostics","depth":1}}"#, "`operation.depth` is not a field here");
         check(r#"{"operation":{"kind":"nope"}}"#, "`operation.kind` must be one of status, map");
         check(r#"[]"#, "`request` must be an object");
         check(r#"{"operation":"map"}"#, "`operation` must be an object");
@@ -476,6 +516,10 @@ mod tests {
         }
         check(r#"{"operation":{"kind":"symbols","query":1}}"#, "`operation.query` must be a string");
         check(r#"{"operation":{"kind":"symbols","query":" \n"}}"#, "`operation.query` must not be blank");
+        check(r#"{"operation":{"kind":"diagnostics","path":null}}"#, "`operation.path` must be a string");
+        check(r#"{"operation":{"kind":"diagnostics","path":"../a"}}"#, "`operation.path` is not a relative path");
+        check(r#"{"operation":{"kind":"diagnostics","name":""}}"#, "`operation.name` must have from 1 to 1024 characters");
+        check(r#"{"operation":{"kind":"diagnostics","name":null}}"#, "`operation.name` must be a string");
         check(r#"{"operation":{"kind":"symbols","query":""}}"#, "`operation.query` must have from 1 to 8192 characters");
         check(r#"{"operation":{"kind":"status"},"max_bytes":511}"#, "`max_bytes` must be an integer from 512 to 32768");
         check(r#"{"operation":{"kind":"status"},"expected_fingerprint":"A"}"#, "`expected_fingerprint` must be null or 64");
@@ -520,6 +564,7 @@ mod tests {
             "`before_fingerprint` is required",
         );
         check(r#"{"operation":{"kind":"map"},"before_fingerprint":"$F"}"#, "`before_fingerprint` is allowed for");
+        check(r#"{"operation":{"kind":"diagnostics","symbol_id":"x"}}"#, "`expected_fingerprint` is required for `symbol_id`");
         for (start, end) in [(1, 201), (2, 1)] {
             check(
                 &format!(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::model::{Canonical, ContentHash, EdgeKind, ParseStatus, Resolution, SymbolId, SymbolKind};
+use crate::model::{Canonical, ContentHash, EdgeKind, ParseStatus, Reason, Resolution, SymbolId, SymbolKind};
 use crate::store::{EdgeRow, Generation, NodeRow};
 
 use super::source::SourceRange;
@@ -73,6 +73,9 @@ pub struct Response {
     /// How many items there were before any limit, containers that a walk only climbed to not counted.
     #[serde(skip)]
     pub total: u64,
+    /// The name that the question was about, for people.
+    #[serde(skip)]
+    pub asked: Option<Arc<str>>,
     /// Whether the walk went as deep as any may, so that nobody can ask for more, for people.
     #[serde(skip)]
     pub deepest: bool,
@@ -103,6 +106,7 @@ impl Response {
             limitations: LIMITATIONS[..2].iter().map(|word| (*word).to_owned()).collect(),
             subject: None,
             total: 0,
+            asked: None,
             deepest: false,
         };
         if !identity.git {
@@ -153,6 +157,9 @@ pub struct CoverageReport {
     /// Names near to what was asked, when nothing was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near: Option<Vec<Near>>,
+    /// Lines on which the name asked about is written though nothing of it is stored there: a local name, a comment, a string.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_on_lines: Option<Vec<u32>>,
     /// Paths asked about that could not be followed, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths_not_followed: Option<Vec<NotFollowed>>,
@@ -200,6 +207,7 @@ impl CoverageReport {
             unresolved_mentions: None,
             changed_definitions: None,
             near: None,
+            written_on_lines: None,
             paths_not_followed: None,
             languages: totals
                 .languages
@@ -376,6 +384,9 @@ pub struct Item {
     /// What became of the file; an item that has it shows nothing but this and its path.
     #[serde(skip)]
     pub change: Option<FileChange>,
+    /// What a reference came to; an item that has it shows nothing else.
+    #[serde(skip)]
+    pub reference: Option<Box<ReferenceReport>>,
     /// What is shown after all identities and before any snippet, while it fits; rendering moves it to `detail`.
     #[serde(skip)]
     pub wanted: Option<Detail>,
@@ -414,6 +425,9 @@ impl Serialize for Item {
             #[serde(serialize_with = "hex")]
             after_sha256: Option<ContentHash>,
         }
+        if let Some(reference) = &self.reference {
+            return reference.serialize(serializer);
+        }
         match self.change {
             Some(FileChange { change, before_sha256, after_sha256 }) => {
                 Changed { path: &self.path, change, before_sha256, after_sha256 }.serialize(serializer)
@@ -422,6 +436,45 @@ impl Serialize for Item {
             None => Self::serialize(self, serializer),
         }
     }
+}
+
+/// What one reference came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReferenceReport {
+    pub path: Arc<str>,
+    /// Those of the name token.
+    pub line: u32,
+    pub col_byte: u32,
+    pub name: Arc<str>,
+    pub kind: EdgeKind,
+    /// Why it has no `resolved_static` edge; `None` when it has one.
+    pub reason: Option<Reason>,
+    /// How many `candidate` edges it has.
+    pub candidates: u32,
+    /// Of its surest edge; `None` without any.
+    pub resolution: Option<Resolution>,
+    pub reference_key: String,
+    /// The innermost definition that it stands in, or the file.
+    pub source_id: String,
+    pub source: String,
+    /// What its edges lead to, the surest first.
+    pub targets: Vec<ReferenceTarget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more_targets: Option<usize>,
+    /// All of this in a sentence.
+    pub explanation: String,
+}
+
+/// Where an edge of a reference leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReferenceTarget {
+    pub id: String,
+    pub kind: SymbolKind,
+    pub qualified_name: String,
+    pub path: Arc<str>,
+    pub line: u32,
+    pub resolution: Resolution,
+    pub rule_id: Arc<str>,
 }
 
 /// The head of a definition and the lines of a relation.
@@ -484,11 +537,16 @@ impl WitnessEdge {
 
 /// Returns the key of a reference: the same for all edges of one name token, and stable as long as its place is.
 pub fn reference_key(edge: &EdgeRow) -> String {
+    reference_key_at(&edge.path, edge.line, edge.column, &edge.name)
+}
+
+/// As [`reference_key`], from the place and the name of the token.
+pub fn reference_key_at(path: &str, line: u32, column: u32, name: &str) -> String {
     let mut record = Canonical::new("reference");
-    record.field(edge.path.as_bytes());
-    record.number(u64::from(edge.line));
-    record.number(u64::from(edge.column));
-    record.field(edge.name.as_bytes());
+    record.field(path.as_bytes());
+    record.number(u64::from(line));
+    record.number(u64::from(column));
+    record.field(name.as_bytes());
     ContentHash(record.finish()).hex()
 }
 

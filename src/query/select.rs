@@ -199,7 +199,7 @@ pub fn near(generation: &Generation, text: &str, prefix: &PathPrefix) -> Result<
         let most = (length / 3).clamp(1, 3);
         let mut pool = generation.nodes_named_folded(last, prefix, LOOK)?;
         // From the longest common beginning to shorter ones, as long as each is looked at whole.
-        for size in (2..length).rev() {
+        for size in (1..length).rev() {
             let start: String = last.chars().take(size).collect();
             let found = generation.nodes_with_name_prefix(&start, prefix, LOOK)?;
             let is_whole = found.len() < LOOK;

@@ -33,6 +33,12 @@ impl SourceFile {
         self.starts.len() as u32
     }
 
+    /// Returns the byte at which a place stands; `None` past the end.
+    pub fn offset(&self, line: u32, column: u32) -> Option<u32> {
+        let start = self.starts.get((line as usize).checked_sub(1)?)?;
+        start.checked_add(column)
+    }
+
     /// Returns line `number` (from 1) with its line end; `None` past the end, or where the bytes are not UTF-8.
     pub fn line(&self, number: u32) -> Option<&str> {
         let index = (number as usize).checked_sub(1)?;

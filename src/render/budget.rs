@@ -193,6 +193,7 @@ mod tests {
             operation: "explore",
             status: Status::Ok,
             total: items.len() as u64,
+            asked: None,
             deepest: false,
             items,
             coverage: CoverageReport::default(),

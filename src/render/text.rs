@@ -4,6 +4,7 @@
 
 mod comparison;
 mod impact;
+mod references;
 
 use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::store::NodeRow;
 
 pub use comparison::{Compared, compared};
 pub use impact::test_remarks;
+pub use references::unread;
 
 /// How wide a line becomes where it can be cut without losing a fact.
 const WIDTH: usize = 100;
@@ -62,6 +64,7 @@ pub fn answer(response: &Response, options: Options) -> String {
         "map" => page.map(response),
         "changes" => page.changes(response),
         "impact_changes" => page.impact_changes(response),
+        "diagnostics" => page.references(response),
         _ => response.items.iter().for_each(|item| page.symbol(item)),
     }
     page.remarks(response);
@@ -413,6 +416,9 @@ impl Page {
         if failed > 0 && matches!(response.operation, "callers" | "impact" | "impact_changes") {
             self.faint(&format!("{} could not be parsed: uses in there are not known", counted(failed, "file")));
         }
+        if matches!(response.operation, "callers" | "explore" | "impact" | "impact_changes") {
+            self.unread(response);
+        }
         if matches!(response.operation, "impact" | "impact_changes") {
             self.walk_remarks(response);
         } else if response.limitations.iter().any(|word| word == "traversal_limit") {
@@ -513,6 +519,7 @@ mod tests {
             operation,
             status: Status::Ok,
             total: items.len() as u64,
+            asked: None,
             deepest: false,
             items,
             coverage: CoverageReport::default(),

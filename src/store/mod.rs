@@ -33,8 +33,8 @@ pub use gc::Collected;
 pub use pointer::Role;
 pub use publish::{BuildLock, Published, Staged};
 pub use reader::{
-    Coverage, DiagnosticRow, EdgeRow, Extent, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit, StoredFile,
-    Totals,
+    Coverage, DiagnosticRow, EdgeRow, Extent, FileReferences, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit,
+    StoredFile, Totals,
 };
 pub use sources::PackWriter;
 pub use verify::Verified;

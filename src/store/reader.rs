@@ -2,6 +2,8 @@
 //!
 //! Invariant: results are sorted as documented, so that equal generations give equal answers whatever way they were written.
 
+mod references;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -23,6 +25,8 @@ use super::content::{Identity, ObjectRef};
 use super::error::{Result, StoreError, damaged, sqlite};
 use super::packs;
 use super::writer::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, TARGETS_NAME, symbol_key};
+
+pub use references::FileReferences;
 
 /// Row id of a node inside one generation; means nothing outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -693,20 +697,6 @@ impl Generation {
         self.rows("read the manifest", sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Returns what is to be said of the files that could not be parsed, each at its beginning, by their nodes.
-    fn failures(&self) -> Result<HashMap<i64, DiagnosticRow>> {
-        let mut failures = HashMap::new();
-        for file in self.failed_files()? {
-            let Some(source) = file.node else { return Err(damaged("a failed file")) };
-            let word = file.failure.as_deref().and_then(|failure| failure.split(' ').next());
-            let reason = word.and_then(Reason::parse).ok_or_else(|| damaged("a failed file"))?;
-            let name = Arc::from(file.path.rsplit('/').next().unwrap_or_default());
-            let (kind, path) = (EdgeKind::Contains, file.path);
-            failures.insert(source.0, DiagnosticRow { source, kind, reason, path, line: 1, column: 0, name, candidates: 0 });
-        }
-        Ok(failures)
-    }
-
     /// Visits all edges by path, line, column, kind and target.
     pub fn each_edge(&self, visit: &mut dyn FnMut(&EdgeRow) -> std::io::Result<()>) -> Result<()> {
         for (first, last) in self.ranges()? {
@@ -715,39 +705,6 @@ impl Generation {
             edges.sort_by_key(|edge| (edge.line, edge.column, edge.kind, edge.target, edge.source));
             for edge in &edges {
                 visit(edge).map_err(|source| StoreError::Receiver { source })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Visits all diagnostics by path, line, column and kind.
-    pub fn each_diagnostic(&self, visit: &mut dyn FnMut(&DiagnosticRow) -> std::io::Result<()>) -> Result<()> {
-        let sql = "SELECT d.source, d.kind, d.reason, f.path, d.line, d.col, d.candidates, d.name
-             FROM diagnostics d JOIN code_nodes n ON n.id = d.source JOIN files f ON f.id = n.file
-             WHERE d.source BETWEEN ?1 AND ?2";
-        let mut failures = self.failures()?;
-        for (first, last) in self.ranges()? {
-            let rows = self.rows("read diagnostics", sql, [Value::Integer(first), Value::Integer(last)], |row| {
-                let diagnostic = DiagnosticRow {
-                    source: NodeId(row.get(0)?),
-                    kind: coded(row, 1, EdgeKind::ALL)?,
-                    reason: coded(row, 2, Reason::ALL)?,
-                    path: row.get(3)?,
-                    line: row.get(4)?,
-                    column: row.get(5)?,
-                    name: Arc::from(""),
-                    candidates: row.get(6)?,
-                };
-                Ok((diagnostic, row.get(7)?))
-            })?;
-            let mut diagnostics = Vec::with_capacity(rows.len());
-            for (diagnostic, name) in rows {
-                diagnostics.push(DiagnosticRow { name: self.name(name)?, ..diagnostic });
-            }
-            diagnostics.extend(failures.remove(&first));
-            diagnostics.sort_by_key(|row| (row.line, row.column, row.kind, row.reason, row.source));
-            for diagnostic in &diagnostics {
-                visit(diagnostic).map_err(|source| StoreError::Receiver { source })?;
             }
         }
         Ok(())

@@ -164,11 +164,7 @@ impl Worktree {
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let root = root.canonicalize().map_err(|source| WorkspaceError::Root { source })?;
         directory::Root::open(&root)?;
-        let worktree = Self { root };
-        if worktree.has_git() {
-            git::open(&worktree.root)?;
-        }
-        Ok(worktree)
+        Ok(Self { root })
     }
 
     pub fn root(&self) -> &Path {

@@ -259,6 +259,9 @@ impl Player {
         if built.code.is_some() || clean.code.is_some() {
             return Err(format!("the clean build failed: {}{}", built.err, clean.err));
         }
+        if let Some(rule) = rule_without_words(&kept.out) {
+            return Err(format!("`why` has no words for the rule `{rule}`"));
+        }
         if kept.out != clean.out {
             let differs = kept.out.lines().zip(clean.out.lines()).find(|(kept, clean)| kept != clean);
             let (kept, clean) = differs.unwrap_or(("(fewer or more rows)", "(fewer or more rows)"));
@@ -309,6 +312,13 @@ impl Player {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|error| error.to_string());
         Ok(Said { out: text(out)?, err: text(err)?, status: finish.exit as u8, code: finish.code })
     }
+}
+
+/// Returns a rule of an export that no sentence can tell.
+fn rule_without_words(export: &str) -> Option<&str> {
+    let mut rules =
+        export.lines().filter_map(|row| row.split_once(r#""rule_id":""#)).filter_map(|(_, rest)| rest.split('"').next());
+    rules.find(|rule| sextant::query::explain::words::of_rule(rule).is_none())
 }
 
 /// The queries in the order of the pipeline. Edges are resolved on several threads, so the order of their log is none.

@@ -7,19 +7,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::{Component, Path, PathBuf};
 
 use crate::cli::arguments::{Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::engine::{Admission, Answer, Baseline, Snapshot};
-use crate::model::RepoPath;
+use crate::model::{PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::response::NotFollowed;
 use crate::query::{self, Operation, QueryError, Request, Response, Status, standing};
 use crate::render::{budget, json, text};
 
-use super::ask::{bounds, prefix_of};
+use super::ask::bounds;
+use super::place::Place;
 use super::{policy, say_synced};
 
 /// Most bytes of paths that are read from standard input.
@@ -47,8 +47,7 @@ pub fn run(
         // A change of nothing has no tests; in JSON there is no answer of the contract that says so.
         return if global.json { Err(Failure::usage("no path was given").into()) } else { Ok(Exit::NothingFound) };
     }
-    let prefix = prefix_of(question.path.as_deref().unwrap_or_default())?;
-    let mut bounds = bounds(question, prefix)?;
+    let mut bounds = bounds(question, false)?;
     if question.limit.is_none() && !global.json {
         // A runner must get all of them.
         bounds.limit = usize::MAX;
@@ -56,6 +55,7 @@ pub fn run(
     let here = world.environment.current_dir.clone();
     let engine = session.engine(global, &world.environment)?;
     let place = Place::new(engine.scope().root(), &here);
+    let prefixes = place.prefixes(question.path.as_deref())?;
     let admission = Admission {
         on_stale: policy(question.on_stale, engine.scope().on_stale()),
         expected_fingerprint: None,
@@ -66,7 +66,8 @@ pub fn run(
     let answer = engine
         .ask(admission, |snapshot| {
             let fingerprint = snapshot.generation().identity().fingerprint;
-            find(snapshot, &typed, &place, &bounds, room).map(|found| (found, fingerprint))
+            let prefix = prefixes.in_generation(snapshot.generation())?;
+            find(snapshot, &typed, &place, &prefix, bounds.limit, room).map(|found| (found, fingerprint))
         })
         .map_err(|error| Failure::of_engine(&error))?;
     let Answer { value, checked, synced, .. } = answer;
@@ -118,7 +119,8 @@ fn find(
     snapshot: &Snapshot,
     typed: &[String],
     place: &Place,
-    bounds: &super::ask::Bounds,
+    prefix: &PathPrefix,
+    limit: usize,
     room: usize,
 ) -> Result<Found, Failure> {
     let mut paths: BTreeSet<RepoPath> = BTreeSet::new();
@@ -135,7 +137,7 @@ fn find(
         for path in &candidates {
             let found = standing(snapshot.generation(), path).map_err(|error| Failure::of_query(&QueryError::Store(error)))?;
             reason = match found.reason() {
-                None if !bounds.prefix.matches(path.as_str()) => Some("outside_path".into()),
+                None if !prefix.matches(path.as_str()) => Some("outside_path".into()),
                 None => {
                     paths.insert(path.clone());
                     None
@@ -159,7 +161,7 @@ fn find(
     if paths.is_empty() {
         return Ok(Found { response: None, not_followed });
     }
-    let paths = Paths { paths: paths.into_iter().collect(), prefix: bounds.prefix.clone(), limit: bounds.limit };
+    let paths = Paths { paths: paths.into_iter().collect(), prefix: prefix.clone(), limit };
     let request = Request { max_bytes: room, ..Request::new(Operation::AffectedTests(paths)) };
     let mut response = query::run(snapshot, &request).map_err(|error| Failure::of_query(&error))?;
     if !not_followed.is_empty() {
@@ -216,82 +218,9 @@ fn why(reason: &str) -> &str {
     }
 }
 
-/// Where paths are typed and read.
-pub(super) struct Place {
-    root: PathBuf,
-    /// The current directory below the root; `None` when it is not below it.
-    below: Option<PathBuf>,
-}
-
-impl Place {
-    pub(super) fn new(root: &Path, here: &Path) -> Self {
-        // The root of a scope is canonical.
-        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-        Self { root: root.to_owned(), below: here.strip_prefix(root).ok().map(Path::to_owned) }
-    }
-
-    /// Returns what a typed path may mean, nearest first: as seen from the current directory, and as Git prints it.
-    pub(super) fn candidates(&self, typed: &str) -> Vec<RepoPath> {
-        let plain = |path: PathBuf| {
-            let mut parts: Vec<&str> = Vec::new();
-            for part in path.components() {
-                match part {
-                    Component::Normal(part) => parts.push(part.to_str()?),
-                    Component::ParentDir => {
-                        parts.pop()?;
-                    }
-                    Component::CurDir => {}
-                    Component::RootDir | Component::Prefix(_) => return None,
-                }
-            }
-            RepoPath::parse(&parts.join("/")).ok()
-        };
-        let typed = Path::new(typed);
-        let mut found: Vec<RepoPath> = Vec::new();
-        if typed.is_absolute() {
-            found.extend(typed.strip_prefix(&self.root).ok().and_then(|path| plain(path.to_owned())));
-            return found;
-        }
-        found.extend(self.below.as_ref().and_then(|below| plain(below.join(typed))));
-        found.extend(plain(typed.to_owned()).filter(|path| found.first() != Some(path)));
-        found
-    }
-
-    /// Returns a path of the worktree as it is typed in the current directory.
-    fn seen_from_here(&self, path: &str) -> String {
-        let Some(below) = &self.below else { return path.to_owned() };
-        let here: Vec<_> = below.iter().collect();
-        let there: Vec<_> = Path::new(path).iter().collect();
-        let shared = here.iter().zip(&there).take_while(|(here, there)| here == there).count();
-        let mut seen: PathBuf = std::iter::repeat_n("..", here.len() - shared).collect();
-        seen.extend(&there[shared..]);
-        seen.to_string_lossy().into_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_as_seen_from_here() {
-        let check = |below: Option<&str>, typed: &str, want: &str| {
-            let place = Place { root: PathBuf::from("/w"), below: below.map(PathBuf::from) };
-            let found: Vec<String> = place.candidates(typed).iter().map(RepoPath::to_string).collect();
-            assert_eq!(found.join(" "), want, "{typed}");
-        };
-        check(Some(""), "a/b.py", "a/b.py");
-        check(Some(""), "./a.py", "a.py");
-        check(Some("a"), "b.py", "a/b.py b.py");
-        check(Some("a"), "../b.py", "b.py");
-        check(Some("a"), "a/b.py", "a/a/b.py a/b.py");
-        check(Some("a"), "../../b.py", "");
-        check(Some("a"), "/w/b.py", "b.py");
-        check(Some("a"), "/other/b.py", "");
-        check(None, "b.py", "b.py");
-        check(Some(""), ".", "");
-        check(Some(""), "a:b", "");
-    }
 
     #[test]
     fn paths_as_they_are_listed() {
@@ -311,17 +240,5 @@ mod tests {
         check("-k_test.py", "./-k_test.py");
         check("a/-k_test.py", "a/-k_test.py");
         check("new\nline_test.py", "\"new\\nline_test.py\"");
-    }
-
-    #[test]
-    fn paths_as_printed_here() {
-        let check = |below: Option<&str>, path: &str, want: &str| {
-            let place = Place { root: PathBuf::from("/w"), below: below.map(PathBuf::from) };
-            assert_eq!(place.seen_from_here(path), want);
-        };
-        check(Some(""), "tests/a.py", "tests/a.py");
-        check(Some("tests"), "tests/a.py", "a.py");
-        check(Some("src/x"), "src/tests/a.py", "../tests/a.py");
-        check(None, "tests/a.py", "tests/a.py");
     }
 }

@@ -1,4 +1,4 @@
-//! The questions for people: `explore`, `symbols`, `map`, `read`, `callers`, `callees`, `impact`.
+//! The questions for people: `explore`, `symbols`, `map`, `read`, `callers`, `callees`, `impact`, `why`.
 //!
 //! Must not know how answers are laid out. Invariant: a name that means several things is never answered for one of them.
 
@@ -6,20 +6,24 @@ use crate::cli::arguments::{Command, Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::engine::{Admission, Answer, Baseline, Snapshot};
-use crate::model::{PathPrefix, RepoPath};
+use crate::model::{ContentHash, PathPrefix, RepoPath};
 use crate::query::request::{
-    DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, MAX_BYTES, MAX_DEPTH, MAX_LIMIT, MAX_QUERY, MAX_READ_LINES, MIN_BYTES, Relation,
+    DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, MAX_BYTES, MAX_DEPTH, MAX_LIMIT, MAX_QUERY, MAX_READ_LINES, MIN_BYTES,
+    References, Relation,
 };
 use crate::query::{self, Operation, QueryError, Request, Response, Selection, select};
 use crate::render::{budget, json, text};
-use crate::store::NodeRow;
+use crate::store::{Generation, NodeRow};
 
+use super::place::Place;
 use super::{policy, say_synced};
 
 /// A question as typed, its values checked.
 struct Asked {
     subject: Subject,
     bounds: Bounds,
+    /// The path that was typed to look below.
+    path: Option<String>,
     /// Whether bodies are shown with relations.
     source: bool,
 }
@@ -29,14 +33,14 @@ enum Subject {
     Explore(String),
     Symbols(String),
     Map,
-    Read { path: RepoPath, start_line: u64, end_line: u64 },
+    Read { typed: String, start_line: u64, end_line: u64 },
+    Why { caller: String, name: Option<String> },
     Callers(String),
     Callees(String),
     Impact(String),
 }
 
 pub(super) struct Bounds {
-    pub prefix: PathPrefix,
     pub limit: usize,
     pub depth: u32,
     /// For people only when asked for.
@@ -52,7 +56,10 @@ enum Found {
 
 pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mut World<'_>) -> Result<Exit, Stop> {
     let (asked, on_stale) = parse(command)?;
+    let here = world.environment.current_dir.clone();
     let engine = session.engine(global, &world.environment)?;
+    let place = Place::new(engine.scope().root(), &here);
+    let prefixes = place.prefixes(asked.path.as_deref())?;
     let admission = Admission {
         on_stale: policy(on_stale, engine.scope().on_stale()),
         expected_fingerprint: None,
@@ -63,7 +70,8 @@ pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mu
     let room = asked.bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
     let answer = engine
         .ask(admission, |snapshot| {
-            find(snapshot, &asked, room).map(|found| (found, snapshot.generation().identity().fingerprint))
+            let prefix = prefixes.in_generation(snapshot.generation())?;
+            find(snapshot, &asked, &place, prefix, room).map(|found| (found, snapshot.generation().identity().fingerprint))
         })
         .map_err(|error| Failure::of_engine(&error))?;
     let options = text::Options { color: global.colored(world), source: asked.source };
@@ -87,23 +95,32 @@ fn parse(command: &Command) -> Result<(Asked, Option<crate::cli::arguments::OnSt
         Command::Callers(relation) => (&relation.question, Subject::Callers(symbol(&relation.symbol)?), relation.source),
         Command::Callees(relation) => (&relation.question, Subject::Callees(symbol(&relation.symbol)?), relation.source),
         Command::Impact(relation) => (&relation.question, Subject::Impact(symbol(&relation.symbol)?), relation.source),
+        Command::Why { caller, name, question } => {
+            let name = name.as_deref().map(symbol).transpose()?;
+            (question, Subject::Why { caller: symbol(caller)?, name }, false)
+        }
         Command::Map { question, .. } => (question, Subject::Map, false),
         Command::Read { place, question } => (question, place_to_read(place)?, false),
         _ => return Err(Failure::usage("this command is no question")),
     };
-    let prefix = match command {
+    let path = match command {
         Command::Map { prefix: Some(prefix), question } => {
             if question.path.is_some() {
                 return Err(Failure::usage("`map` takes its path once: as an argument or as --path"));
             }
-            prefix_of(prefix)?
+            Some(prefix.clone())
         }
-        _ => prefix_of(question.path.as_deref().unwrap_or_default())?,
+        _ => question.path.clone(),
     };
-    Ok((Asked { subject, bounds: bounds(question, prefix)?, source }, question.on_stale))
+    let goes_deep = matches!(subject, Subject::Map | Subject::Impact(_));
+    Ok((Asked { subject, bounds: bounds(question, goes_deep)?, path, source }, question.on_stale))
 }
 
-pub(super) fn bounds(question: &Question, prefix: PathPrefix) -> Result<Bounds, Failure> {
+/// Checks the numbers of a question; `goes_deep` says whether a depth means anything to it.
+pub(super) fn bounds(question: &Question, goes_deep: bool) -> Result<Bounds, Failure> {
+    if question.depth.is_some() && !goes_deep {
+        return Err(Failure::usage("--depth belongs to `impact` and `map`; this question has no depth to choose"));
+    }
     let within = |flag: &str, value: Option<u32>, least: usize, most: usize| match value {
         Some(value) if !(least..=most).contains(&(value as usize)) => {
             Err(Failure::usage(format!("{flag} takes a number from {least} to {most}")))
@@ -111,21 +128,10 @@ pub(super) fn bounds(question: &Question, prefix: PathPrefix) -> Result<Bounds, 
         value => Ok(value.map(|value| value as usize)),
     };
     Ok(Bounds {
-        prefix,
         limit: within("--limit", question.limit, 1, MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT),
         depth: within("--depth", question.depth, 1, MAX_DEPTH as usize)?.map_or(DEFAULT_DEPTH, |depth| depth as u32),
         max_bytes: within("--max-bytes", question.max_bytes, MIN_BYTES, MAX_BYTES)?,
     })
-}
-
-/// Reads a path prefix as people type it: a trailing `/` and `.` are allowed.
-pub(super) fn prefix_of(typed: &str) -> Result<PathPrefix, Failure> {
-    let plain = typed.strip_prefix("./").unwrap_or(typed).trim_end_matches('/');
-    let plain = if plain == "." || typed == "./" { "" } else { plain };
-    if plain.is_empty() && typed.starts_with('/') {
-        return Err(Failure::usage("the path is absolute; give one relative to the root of the worktree"));
-    }
-    PathPrefix::parse(plain).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn words(query: &[String]) -> Result<String, Failure> {
@@ -146,8 +152,9 @@ fn symbol(typed: &str) -> Result<String, Failure> {
 /// Reads `path`, `path:line` or `path:first-last`; a path alone means its first lines.
 fn place_to_read(place: &str) -> Result<Subject, Failure> {
     let (path, lines) = place.rsplit_once(':').map_or((place, None), |(path, lines)| (path, Some(lines)));
-    let path = path.strip_prefix("./").unwrap_or(path);
-    let path = RepoPath::parse(path).map_err(|error| Failure::usage(error.to_string()))?;
+    if path.is_empty() {
+        return Err(Failure::usage("the path is empty"));
+    }
     let number = |text: &str| match text.parse::<u64>() {
         Ok(number) if number > 0 => Ok(number),
         _ => Err(Failure::usage(format!("`{text}` is no line number"))),
@@ -159,43 +166,39 @@ fn place_to_read(place: &str) -> Result<Subject, Failure> {
     if end_line < start_line || end_line - start_line >= MAX_READ_LINES {
         return Err(Failure::usage(format!("lines are given as `first-last`, at most {MAX_READ_LINES} of them")));
     }
-    Ok(Subject::Read { path, start_line, end_line })
+    Ok(Subject::Read { typed: path.to_owned(), start_line, end_line })
 }
 
 /// Answers in one generation.
-fn find(snapshot: &Snapshot, asked: &Asked, room: usize) -> Result<Found, Failure> {
-    let Bounds { prefix, limit, depth, .. } = &asked.bounds;
-    let (prefix, limit, depth) = (prefix.clone(), *limit, *depth);
+fn find(snapshot: &Snapshot, asked: &Asked, place: &Place, prefix: PathPrefix, room: usize) -> Result<Found, Failure> {
+    let generation = snapshot.generation();
+    let Bounds { limit, depth, .. } = asked.bounds;
     let operation = match &asked.subject {
         Subject::Explore(query) => Operation::Explore { query: query.clone(), prefix, limit },
         Subject::Symbols(query) => Operation::Symbols { query: query.clone(), prefix, limit },
         Subject::Map => Operation::Map { prefix, depth, limit },
-        Subject::Read { path, start_line, end_line } => {
-            let failed = |error| Failure::of_query(&QueryError::Store(error));
-            let file = snapshot.generation().file(path.as_str()).map_err(failed)?;
-            let hash = match file {
-                Some(file) => match (file.hash, file.omitted) {
-                    (Some(hash), None) => hash,
-                    (_, omitted) => {
-                        let why = omitted.as_deref().unwrap_or("unreadable").to_owned();
-                        return Err(Failure::new("code_target_missing", format!("{path} is not indexed ({why})")));
-                    }
-                },
-                None => return Err(Failure::new("code_target_missing", format!("there is no file {path} in the index"))),
-            };
-            Operation::Read { path: path.clone(), file_sha256: hash, start_line: *start_line, end_line: *end_line }
+        Subject::Read { typed, start_line, end_line } => {
+            let (path, hash) = file_to_read(generation, place, typed)?;
+            Operation::Read { path, file_sha256: hash, start_line: *start_line, end_line: *end_line }
+        }
+        Subject::Why { caller, name } => {
+            let whole = |path| References { path, symbol_id: None, name: name.clone(), limit };
+            // Where a path was typed, the caller is looked for there.
+            match chosen(snapshot, caller, place, &prefix, limit, room)? {
+                Ok(node) => {
+                    Operation::Diagnostics(References { symbol_id: Some(node.symbol.hex()), ..whole(PathPrefix::default()) })
+                }
+                Err(Found::None { .. }) if folder(generation, place, caller, &prefix)?.is_some() => {
+                    Operation::Diagnostics(whole(folder(generation, place, caller, &prefix)?.unwrap_or_default()))
+                }
+                Err(found) => return Ok(found),
+            }
         }
         Subject::Callers(typed) | Subject::Callees(typed) | Subject::Impact(typed) => {
             // A prefix narrows the relations, and says nothing of where their subject is.
-            let selection = select(snapshot.generation(), typed, &PathPrefix::default());
-            let node = match selection.map_err(|error| Failure::of_query(&QueryError::Store(error)))? {
-                Selection::One(node) => node,
-                Selection::None { near } => return Ok(Found::None { typed: typed.clone(), near }),
-                Selection::Several { choices, total } => {
-                    let query = typed.clone();
-                    let as_symbols = answer(snapshot, Operation::Symbols { query, prefix: PathPrefix::default(), limit }, room)?;
-                    return Ok(Found::Several { typed: typed.clone(), choices, total, as_symbols });
-                }
+            let node = match chosen(snapshot, typed, place, &PathPrefix::default(), limit, room)? {
+                Ok(node) => node,
+                Err(found) => return Ok(found),
             };
             let relation = Relation { symbol_id: node.symbol.hex(), depth, prefix, limit };
             match &asked.subject {
@@ -206,6 +209,60 @@ fn find(snapshot: &Snapshot, asked: &Asked, room: usize) -> Result<Found, Failur
         }
     };
     Ok(Found::Response(answer(snapshot, operation, room)?))
+}
+
+/// Returns the one symbol that was typed, or what to answer instead.
+fn chosen(
+    snapshot: &Snapshot,
+    typed: &str,
+    place: &Place,
+    prefix: &PathPrefix,
+    limit: usize,
+    room: usize,
+) -> Result<Result<Box<NodeRow>, Found>, Failure> {
+    let from_root = place.symbol(snapshot.generation(), typed)?;
+    let selection = select(snapshot.generation(), &from_root, prefix);
+    let typed = typed.to_owned();
+    Ok(match selection.map_err(|error| Failure::of_query(&QueryError::Store(error)))? {
+        Selection::One(node) => Ok(node),
+        Selection::None { near } => Err(Found::None { typed, near }),
+        Selection::Several { choices, total } => {
+            let query = from_root.into_owned();
+            let as_symbols = answer(snapshot, Operation::Symbols { query, prefix: prefix.clone(), limit }, room)?;
+            Err(Found::Several { typed, choices, total, as_symbols })
+        }
+    })
+}
+
+/// Returns the folder that was typed, when it has files.
+fn folder(generation: &Generation, place: &Place, typed: &str, within: &PathPrefix) -> Result<Option<PathPrefix>, Failure> {
+    let Ok(prefixes) = place.prefixes(Some(typed)) else { return Ok(None) };
+    let found = prefixes.in_generation(generation)?;
+    let is_there = generation.holds(&found).map_err(|error| Failure::of_query(&QueryError::Store(error)))?;
+    Ok((is_there && within.matches(found.as_str())).then_some(found))
+}
+
+/// Returns the file to read and its digest in the generation.
+fn file_to_read(generation: &Generation, place: &Place, typed: &str) -> Result<(RepoPath, ContentHash), Failure> {
+    let missing = |message: String| Failure::new("code_target_missing", message);
+    let candidates = place.candidates(typed);
+    if candidates.is_empty() {
+        let why =
+            RepoPath::parse(typed).err().map_or_else(|| "the path is outside the worktree".to_owned(), |error| error.to_string());
+        return Err(Failure::usage(why));
+    }
+    let Some(path) = place.file(generation, typed)? else {
+        return Err(missing(format!("there is no file {} in the index", text::clean(typed))));
+    };
+    let file = generation.file(path.as_str()).map_err(|error| Failure::of_query(&QueryError::Store(error)))?;
+    match file.map(|file| (file.hash, file.omitted)) {
+        Some((Some(hash), None)) => Ok((path, hash)),
+        found => {
+            let why =
+                found.and_then(|(_, omitted)| omitted).map_or_else(|| "unreadable".to_owned(), |omitted| omitted.to_string());
+            Err(missing(format!("{path} is not indexed ({why})")))
+        }
+    }
 }
 
 fn answer(snapshot: &Snapshot, operation: Operation, room: usize) -> Result<Box<Response>, Failure> {
@@ -253,28 +310,15 @@ mod tests {
     fn places_to_read() {
         let check = |place: &str, want: Option<(&str, u64, u64)>| {
             let found = match place_to_read(place) {
-                Ok(Subject::Read { path, start_line, end_line }) => Some((path.to_string(), start_line, end_line)),
+                Ok(Subject::Read { typed, start_line, end_line }) => Some((typed, start_line, end_line)),
                 _ => None,
             };
             assert_eq!(found, want.map(|(path, start, end)| (path.to_owned(), start, end)), "{place}");
         };
         check("a/b.py", Some(("a/b.py", 1, 200)));
-        check("./a.py:7", Some(("a.py", 7, 7)));
+        check("./a.py:7", Some(("./a.py", 7, 7)));
         check("a.py:480-520", Some(("a.py", 480, 520)));
-        for bad in ["", "a.py:", "a.py:0", "a.py:5-2", "a.py:1-201", "a.py:x", "../a.py", "/a.py", "a.py:1-"] {
-            check(bad, None);
-        }
-    }
-
-    #[test]
-    fn prefixes_as_people_type_them() {
-        let check = |typed: &str, want: Option<&str>| {
-            assert_eq!(prefix_of(typed).ok().as_ref().map(PathPrefix::as_str), want, "{typed}");
-        };
-        for (typed, want) in [("", ""), (".", ""), ("./", ""), ("src/", "src"), ("./src/a", "src/a")] {
-            check(typed, Some(want));
-        }
-        for bad in ["/", "/etc", "..", "a/../b", "a\\b"] {
+        for bad in ["", "a.py:", "a.py:0", "a.py:5-2", "a.py:1-201", "a.py:x", "a.py:1-"] {
             check(bad, None);
         }
     }

@@ -8,13 +8,14 @@ use crate::cli::arguments::{Comparison, Global, ImpactChanges, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::engine::{Admission, Answer, Baseline, EngineError, Snapshot, Unavailable};
-use crate::model::{Fingerprint, RepoPath};
+use crate::model::{Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::{self, Differing, Operation, QueryError, Request, Response};
 use crate::render::{budget, json, text};
 
-use super::affected::{Place, read_paths};
-use super::ask::{Bounds, bounds, prefix_of};
+use super::affected::read_paths;
+use super::ask::{Bounds, bounds};
+use super::place::{Place, Prefixes};
 use super::{policy, say_synced};
 
 /// Fewest digits by which a fingerprint is known.
@@ -29,7 +30,7 @@ struct Compared {
 
 /// Lists the files that changed since the generation before.
 pub fn run(session: &mut Session, global: &Global, typed: &Comparison, world: &mut World<'_>) -> Result<Exit, Stop> {
-    let bounds = bounds(&question(typed, None, None), prefix_of("")?)?;
+    let bounds = bounds(&question(typed, None, None), false)?;
     let engine = session.engine(global, &world.environment)?;
     let admission = Admission {
         on_stale: policy(typed.on_stale, engine.scope().on_stale()),
@@ -46,7 +47,6 @@ pub fn run(session: &mut Session, global: &Global, typed: &Comparison, world: &m
 
 /// Lists what the changes of files reach.
 pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges, world: &mut World<'_>) -> Result<Exit, Stop> {
-    let prefix = prefix_of(typed.path.as_deref().unwrap_or_default())?;
     let mut paths = typed.paths.clone();
     if typed.stdin {
         paths.extend(read_paths(world)?);
@@ -55,10 +55,11 @@ pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges,
             return if global.json { Err(Failure::usage("no path was given").into()) } else { Ok(Exit::NothingFound) };
         }
     }
-    let bounds = bounds(&question(&typed.comparison, typed.path.clone(), typed.limit), prefix)?;
+    let bounds = bounds(&question(&typed.comparison, typed.path.clone(), typed.limit), false)?;
     let here = world.environment.current_dir.clone();
     let engine = session.engine(global, &world.environment)?;
     let place = Place::new(engine.scope().root(), &here);
+    let prefixes = place.prefixes(typed.path.as_deref())?;
     let kept: BTreeSet<Fingerprint> = engine.kept().iter().map(|kept| kept.fingerprint).collect();
     let admission = Admission {
         on_stale: policy(typed.comparison.on_stale, engine.scope().on_stale()),
@@ -69,8 +70,9 @@ pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges,
     let room = room(&bounds, global);
     let answer = engine
         .ask(admission, |snapshot| {
-            let changed = changed(snapshot, &paths, &place, &bounds)?;
-            let paths = Paths { paths: changed, prefix: bounds.prefix.clone(), limit: bounds.limit };
+            let prefix = prefix_of(snapshot, &prefixes)?;
+            let changed = changed(snapshot, &paths, &place, &prefix)?;
+            let paths = Paths { paths: changed, prefix, limit: bounds.limit };
             answer(snapshot, Operation::ImpactChanges(paths), room)
         })
         .map_err(|error| Failure::of_engine(&error))?;
@@ -110,8 +112,18 @@ fn baseline(typed: &str, kept: &BTreeSet<Fingerprint>) -> Result<Baseline, Failu
     }
 }
 
+/// Returns the prefix that is meant: the one with files, now or before.
+fn prefix_of(snapshot: &Snapshot, prefixes: &Prefixes) -> Result<PathPrefix, Failure> {
+    let now = prefixes.in_generation(snapshot.generation())?;
+    let holds = snapshot.generation().holds(&now).map_err(|error| Failure::of_query(&QueryError::Store(error)))?;
+    match snapshot.baseline() {
+        Some(before) if !holds => prefixes.in_generation(before),
+        _ => Ok(now),
+    }
+}
+
 /// Returns the changed files that are meant: each one typed, those below a typed directory, or all below the prefix.
-fn changed(snapshot: &Snapshot, typed: &[String], place: &Place, bounds: &Bounds) -> Result<Vec<RepoPath>, Failure> {
+fn changed(snapshot: &Snapshot, typed: &[String], place: &Place, prefix: &PathPrefix) -> Result<Vec<RepoPath>, Failure> {
     let before = snapshot.baseline().ok_or_else(|| Failure::of_query(&QueryError::NoBaseline))?;
     let differing =
         query::differing(before, snapshot.generation()).map_err(|error| Failure::of_query(&QueryError::Store(error)))?;
@@ -120,12 +132,12 @@ fn changed(snapshot: &Snapshot, typed: &[String], place: &Place, bounds: &Bounds
     };
     let mut chosen: BTreeSet<&str> = BTreeSet::new();
     if typed.is_empty() {
-        chosen.extend(differing.iter().map(|Differing { path, .. }| &**path).filter(|path| bounds.prefix.matches(path)));
+        chosen.extend(differing.iter().map(|Differing { path, .. }| &**path).filter(|path| prefix.matches(path)));
     }
     for typed in typed {
         let found = place.candidates(typed).into_iter().find_map(|candidate| {
             let inside = differing.iter().map(|Differing { path, .. }| &**path).filter(|path| below(candidate.as_str(), path));
-            let inside: Vec<&str> = inside.filter(|path| bounds.prefix.matches(path)).collect();
+            let inside: Vec<&str> = inside.filter(|path| prefix.matches(path)).collect();
             (!inside.is_empty()).then_some(inside)
         });
         match found {

@@ -8,6 +8,7 @@ mod build;
 mod changes;
 mod export;
 mod parse_worker;
+mod place;
 mod query;
 mod status;
 

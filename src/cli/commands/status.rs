@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::engine::{LastBuild, Status};
 
-use crate::render::text::counted;
+use crate::render::text::{counted, unread};
 
 pub fn run(session: &mut Session, global: &Global, world: &mut World<'_>) -> Result<Exit, Stop> {
     let engine = session.engine(global, &world.environment)?;
@@ -77,6 +77,10 @@ fn text(status: &Status, quiet: bool) -> String {
             row("kept", &format!("{}… {}{built}", &kept.fingerprint[..12.min(kept.fingerprint.len())], kept.role));
         }
         row("check", &format!("{} before each answer; watcher: {}", last.check, last.watch));
+        let unread = unread(&last.limitations);
+        if !unread.is_empty() {
+            row("not read", &format!("{}: what they use is not known", unread.join(", ")));
+        }
         if last.failed_files > 0 {
             row("failed", &format!("{} could not be parsed", counted(last.failed_files, "file")));
             let said = super::said_of_failures(last.failed_files, &last.failures);

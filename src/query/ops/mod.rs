@@ -3,6 +3,7 @@
 pub mod affected;
 pub mod calls;
 pub mod changes;
+pub mod diagnostics;
 pub mod explore;
 pub mod impact;
 pub mod impact_changes;
@@ -43,7 +44,7 @@ pub struct Context<'g> {
     pub response: Response,
     pub fingerprint: Arc<str>,
     pub max_bytes: usize,
-    sources: Sources<'g>,
+    pub sources: Sources<'g>,
     /// Bytes of source that the answer can still show; once they are spent, no more files are read.
     source_left: usize,
 }

@@ -131,6 +131,7 @@ pub fn test_remarks(response: &Response) -> Vec<String> {
     if failed > 0 {
         remarks.push(format!("{} could not be parsed: uses in there are not known", counted(failed, "file")));
     }
+    remarks.extend(super::references::unread_remark(&response.limitations));
     if has(DEPTH_LIMIT) || has(NODE_LIMIT) || has(TRAVERSAL_LIMIT) {
         remarks.push("the change reaches further than one answer follows: other tests may use it, too".to_owned());
     }
