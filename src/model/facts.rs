@@ -357,6 +357,14 @@ pub enum Expression {
         class: Handle,
         statics: bool,
     },
+    /// What a test runner gives for a parameter of this name.
+    Injected {
+        name: NameId,
+        /// The class in which it is asked for (a handle of a declaration).
+        class: Option<Handle>,
+        /// Whether what asks for it bears the name itself, and so means another one.
+        outer: bool,
+    },
     /// A literal, or what else is surely of a type outside the repository.
     Literal,
 }
@@ -542,6 +550,8 @@ pub enum Subject {
     },
     /// An imported name (a handle of `imports`).
     Imported(Handle),
+    /// A parameter that a test runner fills by its name (a handle of an [`Expression::Injected`]).
+    Injected(Handle),
     /// A key of a literal of a type: a field where the type has fields, else what the name means.
     Key {
         literal: Handle,

@@ -65,6 +65,7 @@ pub fn validate(facts: &FileFacts, source: &str) -> Fits {
                 Tables::name(&body.outline, name)?;
             }
             Subject::Imported(import) => both.import(import)?,
+            Subject::Injected(given) => both.expression(given)?,
         }
     }
     Ok(())
@@ -248,6 +249,10 @@ impl Tables<'_> {
             | Expression::This { class, .. }
             | Expression::Above { class, .. } => self.shape(class),
             Expression::Function(function) => self.entry(function, |outline| outline.functions.len(), "handle of a function"),
+            Expression::Injected { name, class, .. } => {
+                Self::name(own, name)?;
+                class.map_or(Ok(()), |class| self.declaration(class))
+            }
             Expression::Literal | Expression::Unknown => Ok(()),
         }
     }

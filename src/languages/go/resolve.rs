@@ -104,7 +104,12 @@ impl Resolver<'_> {
                 self.emit(reference, name, &answer);
             }
             // Forms of other languages.
-            Subject::Name(_) | Subject::Key { .. } | Subject::Imported(_) | Subject::Type(_) | Subject::TypeMember { .. } => {}
+            Subject::Name(_)
+            | Subject::Key { .. }
+            | Subject::Imported(_)
+            | Subject::Injected(_)
+            | Subject::Type(_)
+            | Subject::TypeMember { .. } => {}
         }
     }
 

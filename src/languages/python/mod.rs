@@ -7,6 +7,7 @@ mod bind;
 mod exports;
 mod extract;
 mod infer;
+mod library;
 mod modules;
 mod raw;
 mod resolve;
@@ -46,11 +47,11 @@ impl LanguageSupport for Python {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "python-extractor-4 tree-sitter-python-0.25.0"
+        "python-extractor-5 tree-sitter-python-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "python-resolver-3"
+        "python-resolver-4"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {

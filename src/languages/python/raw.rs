@@ -59,6 +59,8 @@ pub(super) enum RawRole {
     Class,
     Variable,
     Parameter,
+    /// Stands for a type; its annotation is the bound.
+    TypeParameter,
     Instance(u32),
     Type(u32),
     Import(u32),
@@ -98,10 +100,27 @@ pub(super) enum RawExpression {
     Name(u32),
     Attribute(u32, u32),
     Call(u32),
+    /// A call and what it is given.
+    Invocation(u32, u32),
     Subscript(u32, u32),
     Either(u32, u32),
     List(u32, u32),
+    /// Something that gives this when iterated.
+    Sequence(u32),
+    Mapping(u32, u32),
     Element(u32),
+    /// One of several that a value is taken apart into, from 0.
+    Part(u32, u32),
+    /// What a test runner gives for a parameter of this name.
+    Injected {
+        name: u32,
+        /// The class in which it is asked for.
+        class: u32,
+        /// Whether what asks bears the name itself.
+        outer: bool,
+    },
+    /// A decorator that gives what it decorates another name.
+    Named(u32, u32),
     Entered(u32),
     Await(u32),
     Instance(u32),
@@ -140,6 +159,8 @@ pub(super) enum RawSubject {
     Member(u32, u32),
     Module(u32, u32),
     Imported(u32),
+    /// The parameter of a test: what the runner gives for its name (an expression).
+    Injected(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +177,8 @@ pub(super) struct RawClass {
     pub declaration: u32,
     pub scope: u32,
     pub bases: Vec<u32>,
+    /// The bindings of its type parameters, in order.
+    pub parameters: Vec<u32>,
     /// (name, annotation, value)
     pub attributes: Vec<(u32, u32, u32)>,
 }
@@ -164,6 +187,12 @@ pub(super) struct RawClass {
 pub(super) struct RawFunction {
     pub returns: Vec<u32>,
     pub returned: Vec<u32>,
+    /// What a generator yields.
+    pub yielded: Vec<u32>,
+    /// The declared types of its parameters, in order.
+    pub parameters: Vec<u32>,
+    /// What decorates it asks a test runner to call it.
+    pub fixture: bool,
     pub generator: bool,
     pub property: bool,
     pub unbound: bool,

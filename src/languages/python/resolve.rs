@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::infer::{End, Followed, Inference, Member, Star, Value, View, bindings_of, free_name};
+use super::infer::{End, Followed, Inference, Member, Object, Star, Value, View, bindings_of, free_name};
 use super::modules;
 use super::vocabulary::is_builtin;
 use crate::languages::Lookup;
@@ -55,7 +55,7 @@ pub(super) fn rebindings(path: &RepoPath, surface: &Surface, lookup: &dyn Lookup
                             .push(Target { file, definition: Some(DefinitionKey { qualified: Arc::clone(&name), ordinal: 0 }) });
                     }
                 }
-                Value::Class(class) => {
+                Value::Class(Object { class, .. }) => {
                     // The write hides what bases have too, for this class; only the class that has the member is downgraded.
                     let owner = match inference.member(&value, &name) {
                         Some(member) => member.owner,
@@ -146,7 +146,22 @@ impl<'a> Resolver<'a> {
                 let meaning = self.followed(&followed, "explicit_import");
                 self.outcome.add(reference, name, &meaning, !reference.qualifier);
             }
+            Subject::Injected(given) => self.injected(reference, given),
         }
+    }
+
+    /// What a test asks for by the name of a parameter. Whatever is no fixture of the repository is left to the runner.
+    fn injected(&mut self, reference: &Reference, given: Handle) {
+        let Some(Expression::Injected { name, .. }) = self.view.outline(given).expressions.get(given.index()).copied() else {
+            return;
+        };
+        let targets = self.inference.injected(0, given);
+        if targets.is_empty() {
+            return;
+        }
+        let name = self.name(name);
+        let meaning = Meaning { targets, rule: "pytest_fixture", reason: Some(Reason::DynamicReceiver) };
+        self.outcome.add(reference, name, &meaning, true);
     }
 
     /// The module that an import statement names, whole.
@@ -328,6 +343,7 @@ impl<'a> Resolver<'a> {
             _ => {}
         }
         let values = self.inference.values_of(0, object);
+        let values = self.inference.settled(values);
         let mut targets: SmallVec<[Target; 2]> = SmallVec::new();
         let mut closed = !values.is_empty();
         let mut external = false;
@@ -340,7 +356,7 @@ impl<'a> Resolver<'a> {
                     let meaning = self.followed(&followed, "module_export");
                     targets.extend(meaning.targets);
                 }
-                Value::External => external = true,
+                Value::External | Value::Elements(_) | Value::Mapping(_) | Value::Tuple(_) => external = true,
                 Value::Class(_) | Value::Instance(_) | Value::Super(_) => match self.inference.member(value, name) {
                     Some(member) => {
                         known = true;
@@ -394,9 +410,9 @@ impl<'a> Resolver<'a> {
             ("class_attribute", Some(Reason::UnresolvedMember))
         } else if rebound {
             ("attribute_rebinding", Some(Reason::AttributeRebinding))
-        } else if targets.len() > 1 {
+        } else if targets.len() > 1 && member.declared.is_none() {
             ("conditional_binding", Some(Reason::ConditionalBinding))
-        } else if !member.certain {
+        } else if !member.certain || member.declared.is_some() {
             ("class_attribute", Some(Reason::AmbiguousMember))
         } else {
             ("class_attribute", None)
@@ -418,6 +434,10 @@ impl<'a> Resolver<'a> {
                     End::Module(_) => None,
                 }));
             }
+        }
+        if let Some((owner, used)) = member.declared {
+            let declared = Member { owner, bound: Some(used), certain: member.certain, declared: None };
+            targets.extend(self.member_targets(&declared));
         }
         targets.sort();
         targets.dedup();

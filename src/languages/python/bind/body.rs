@@ -28,6 +28,10 @@ impl Binder<'_, '_> {
                     Subject::Module { import: self.import_handle(import), name: self.body.name(name) }
                 }
                 RawSubject::Imported(import) => Subject::Imported(self.import_handle(import)),
+                RawSubject::Injected(given) => match self.pack_in_body(given) {
+                    Some(given) => Subject::Injected(given),
+                    None => continue,
+                },
             };
             body.references.push(Reference {
                 start: reference.start,

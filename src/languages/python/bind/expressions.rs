@@ -4,6 +4,7 @@
 //! [`MAX_INLINE`] steps deep.
 
 use super::binder::{Binder, Bound, Side, handle_of};
+use crate::languages::python::library;
 use crate::languages::python::raw::{NONE, RawExpression, RawRole};
 use crate::model::facts::{Binding, Expression, Handle, Reaching, Use};
 
@@ -113,7 +114,7 @@ impl Binder<'_, '_> {
             return Inlined::Itself;
         }
         match raw.role {
-            RawRole::Import(_) => Inlined::Itself,
+            RawRole::Import(_) | RawRole::TypeParameter => Inlined::Itself,
             RawRole::Instance(class) | RawRole::Type(class)
                 if self.class_handle(class).is_some_and(|handle| !handle.in_body()) =>
             {
@@ -136,6 +137,34 @@ impl Binder<'_, '_> {
                 Expression::Attribute { object, name: self.builder(side).name(name) }
             }
             RawExpression::Call(callee) => Expression::Call { callee: self.convert(callee, side, inlined)? },
+            RawExpression::Invocation(callee, arguments) => {
+                let known = self.convert(callee, side, inlined)?;
+                // What is given to a function of the repository is none of other files' business.
+                let arguments =
+                    if side == Side::Body || self.passes_on(callee) { self.convert(arguments, side, inlined) } else { None };
+                match arguments {
+                    Some(arguments) => Expression::Invocation { callee: known, arguments: Some(arguments) },
+                    None => Expression::Call { callee: known },
+                }
+            }
+            RawExpression::Sequence(inner) => Expression::Sequence(self.convert(inner, side, inlined)?),
+            RawExpression::Mapping(key, value) => {
+                let (key, value) = (self.convert(key, side, inlined), self.convert(value, side, inlined));
+                if key.is_none() && value.is_none() {
+                    return None;
+                }
+                let (key, value) = (self.or_literal(key, side), self.or_literal(value, side));
+                Expression::Mapping(key, value)
+            }
+            RawExpression::Part(inner, index) => Expression::Part(self.convert(inner, side, inlined)?, index),
+            RawExpression::Named(inner, name) => {
+                let object = self.convert(inner, side, inlined)?;
+                Expression::Property { object, name: self.builder(side).name(name) }
+            }
+            RawExpression::Injected { name, class, outer } => {
+                let class = self.class_handle(class).filter(|class| side == Side::Body || !class.in_body());
+                Expression::Injected { name: self.builder(side).name(name), class, outer }
+            }
             RawExpression::Subscript(object, argument) => {
                 let object = self.convert(object, side, inlined)?;
                 Expression::Subscript { object, argument: self.convert(argument, side, inlined) }
@@ -146,15 +175,9 @@ impl Binder<'_, '_> {
                 (Some(one), None) | (None, Some(one)) => Expression::Either(one, one),
             },
             RawExpression::List(first, rest) => {
-                let first = match self.convert(first, side, inlined) {
-                    Some(first) => first,
-                    // Its place counts even when nothing is known of it.
-                    None => {
-                        let outline = self.outline_mut(side);
-                        outline.expressions.push(Expression::Literal);
-                        handle_of(side, outline.expressions.len() - 1)
-                    }
-                };
+                // Its place counts even when nothing is known of it.
+                let first = self.convert(first, side, inlined);
+                let first = self.or_literal(first, side);
                 Expression::List(first, self.convert(rest, side, inlined))
             }
             RawExpression::Element(inner) => Expression::Element(self.convert(inner, side, inlined)?),
@@ -170,6 +193,24 @@ impl Binder<'_, '_> {
             }
             RawExpression::Literal => Expression::Literal,
         })
+    }
+
+    fn or_literal(&mut self, known: Option<Handle>, side: Side) -> Handle {
+        known.unwrap_or_else(|| {
+            let outline = self.outline_mut(side);
+            outline.expressions.push(Expression::Literal);
+            handle_of(side, outline.expressions.len() - 1)
+        })
+    }
+
+    /// Returns whether a callee is spelt as one of the language's that gives what it is given.
+    pub(super) fn passes_on(&self, callee: u32) -> bool {
+        let name = match self.raw.expressions[callee as usize] {
+            RawExpression::Name(used) => self.raw.uses[used as usize].name,
+            RawExpression::Attribute(_, name) => name,
+            _ => return false,
+        };
+        library::passes_on(self.raw.names[name as usize])
     }
 
     pub(super) fn pack_use(&mut self, bound: Bound, name: u32, side: Side) -> Use {
@@ -199,7 +240,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    fn pack_binding(&mut self, binding: u32, side: Side) -> Handle {
+    pub(super) fn pack_binding(&mut self, binding: u32, side: Side) -> Handle {
         if let Some(handle) = self.surface_bindings[binding as usize]
             && (side == Side::Surface || self.is_outer(&self.raw.bindings[binding as usize]))
         {
@@ -219,6 +260,10 @@ impl Binder<'_, '_> {
         builder.outline.bindings.push(Binding { name, role, declaration, annotation: None, value: None });
         if side == Side::Surface {
             self.surface_bindings[binding as usize] = Some(handle);
+            if raw.role == RawRole::TypeParameter {
+                let annotation = self.pack_in_surface(raw.annotation, 0);
+                self.surface.outline.bindings[handle.index()].annotation = annotation;
+            }
         } else {
             self.body_bindings[binding as usize] = Some(handle);
             self.pending.push(binding);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::binder::{Binder, Bound, Group, Reached};
 use crate::languages::python::raw::{NONE, RawBinding, RawRole, RawUse, ScopeKind, fork, group_key};
+use crate::languages::python::vocabulary::is_builtin;
 
 /// How many bindings a set keeps as evidence; definitions beyond it are kept all the same.
 pub(super) const MAX_SET: usize = 24;
@@ -23,6 +24,8 @@ impl<'r, 's> Binder<'r, 's> {
         let mut scope = used.scope;
         // Whether the statements between the use and `scope` run in place, so that order counts.
         let mut direct = true;
+        // What an annotation sees of its own scope only because it may be evaluated later: names around, and the language's, come first.
+        let mut later = None;
         loop {
             let entry = &raw.scopes[scope as usize];
             // A class body is seen by what stands directly in it, not by the scopes inside.
@@ -32,14 +35,35 @@ impl<'r, 's> Binder<'r, 's> {
                         return self.reach(used, 0, false).unwrap_or(Bound::Free);
                     }
                 } else if let Some(bound) = self.reach(used, scope, direct) {
-                    return bound;
+                    if !(used.annotation && direct && self.is_later(bound, used)) {
+                        return bound;
+                    }
+                    later = later.or(Some(bound));
                 }
             }
             if scope == 0 {
-                return Bound::Free;
+                return match later {
+                    Some(later) if !is_builtin(raw.names[used.name as usize]) => later,
+                    _ => Bound::Free,
+                };
             }
             direct &= entry.kind != ScopeKind::Function;
             scope = entry.parent;
+        }
+    }
+
+    /// Returns whether a use stands before all that it is bound to.
+    fn is_later(&self, bound: Bound, used: &RawUse) -> bool {
+        let later = |binding: u32| {
+            let binding = &self.raw.bindings[binding as usize];
+            binding.tick > used.tick
+                && binding.role != RawRole::TypeParameter
+                && !self.raw.arms[binding.arm as usize].type_checking
+        };
+        match bound {
+            Bound::Free => false,
+            Bound::One(binding) => later(binding),
+            Bound::Many(set) => self.sets[set as usize].iter().all(|(binding, _)| later(*binding)),
         }
     }
 

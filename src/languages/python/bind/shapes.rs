@@ -2,9 +2,10 @@
 //!
 //! Must not know other files' classes. Invariant: an attribute and a function keep at most [`MAX_EVIDENCE`] kinds of evidence.
 
-use super::binder::{Binder, Bound, Side};
+use super::binder::{Binder, Bound, Side, handle_of};
+use crate::languages::python::library;
 use crate::languages::python::raw::{NONE, RawClass, RawExpression, RawFunction, RawRole, RawShape, ScopeKind};
-use crate::model::facts::{AttributeEvidence, ClassShape, FunctionShape, Shape};
+use crate::model::facts::{AttributeEvidence, ClassShape, Expression, FunctionShape, Handle, Shape};
 
 /// How many kinds of evidence one attribute keeps.
 pub(super) const MAX_EVIDENCE: usize = 4;
@@ -44,6 +45,10 @@ impl Binder<'_, '_> {
         for base in &class.bases {
             let base = self.convert(*base, side, 0);
             shape.bases.push(base);
+        }
+        for parameter in &class.parameters {
+            let handle = self.pack_binding(*parameter, side);
+            shape.parameters.push(handle);
         }
         let start = groups.partition_point(|group| group.0 < class.scope);
         for (_, name, latest) in groups[start..].iter().take_while(|group| group.0 == class.scope) {
@@ -91,18 +96,70 @@ impl Binder<'_, '_> {
                 shape.returns.push(handle);
             }
         }
-        if function.returns.is_empty() && !function.generator {
-            for value in &function.returned {
+        if function.returns.is_empty() {
+            let given = if function.generator { &function.yielded } else { &function.returned };
+            for value in given {
                 if shape.returned.len() < MAX_EVIDENCE
-                    && (side == Side::Body || self.tells_type(*value))
-                    && let Some(handle) = self.convert(*value, side, 0)
-                    && !shape.returned.contains(&handle)
+                    && (side == Side::Body || function.fixture || self.tells_type(*value))
+                    && let Some(mut handle) = self.convert(*value, side, 0)
                 {
-                    shape.returned.push(handle);
+                    if function.generator {
+                        let outline = self.outline_mut(side);
+                        outline.expressions.push(Expression::Sequence(handle));
+                        handle = handle_of(side, outline.expressions.len() - 1);
+                    }
+                    if !shape.returned.contains(&handle) {
+                        shape.returned.push(handle);
+                    }
                 }
             }
+        } else {
+            shape.parameters = self.parameters_that_tell(function, side);
         }
         shape
+    }
+
+    /// Returns the declared types of the parameters that the declared result has a name in common with: what they are given may tell
+    /// what it is.
+    fn parameters_that_tell(&mut self, function: &RawFunction, side: Side) -> Vec<Option<Handle>> {
+        let mut names = Vec::new();
+        for declared in &function.returns {
+            self.names_in(*declared, &mut names);
+        }
+        let mut parameters = Vec::new();
+        let mut length = 0;
+        for annotation in &function.parameters {
+            let mut own = Vec::new();
+            self.names_in(*annotation, &mut own);
+            let tells = own.iter().any(|name| names.contains(name));
+            let handle = if tells { self.convert(*annotation, side, 0) } else { None };
+            parameters.push(handle);
+            if handle.is_some() {
+                length = parameters.len();
+            }
+        }
+        parameters.truncate(length);
+        parameters
+    }
+
+    /// Adds the bare names of a type, but for those that the language itself gives.
+    fn names_in(&self, expression: u32, names: &mut Vec<u32>) {
+        if expression == NONE {
+            return;
+        }
+        match self.raw.expressions[expression as usize] {
+            RawExpression::Name(used) => {
+                let name = self.raw.uses[used as usize].name;
+                if !library::is_type(self.raw.names[name as usize]) {
+                    names.push(name);
+                }
+            }
+            RawExpression::Subscript(left, right) | RawExpression::Either(left, right) | RawExpression::List(left, right) => {
+                self.names_in(left, names);
+                self.names_in(right, names);
+            }
+            _ => {}
+        }
     }
 
     /// Returns whether a returned value tells the type by itself: the instance, its attribute, or a call of what is spelt as a class.
@@ -121,7 +178,7 @@ impl Binder<'_, '_> {
                 Bound::One(binding) if raw.bindings[binding as usize].role == RawRole::Variable => {
                     let value = raw.bindings[binding as usize].value;
                     value != NONE
-                        && matches!(raw.expressions[value as usize], RawExpression::Call(_))
+                        && matches!(raw.expressions[value as usize], RawExpression::Call(_) | RawExpression::Invocation(..))
                         && !self.is_outer(&raw.bindings[binding as usize])
                         && self.tells_type(value)
                 }
@@ -130,9 +187,16 @@ impl Binder<'_, '_> {
             RawExpression::Attribute(object, _) => {
                 matches!(raw.expressions[object as usize], RawExpression::Name(used) if is_own(used))
             }
-            RawExpression::Call(callee) => match raw.expressions[callee as usize] {
+            RawExpression::Call(callee) | RawExpression::Invocation(callee, _) => match raw.expressions[callee as usize] {
                 RawExpression::Name(used) => is_own(used) || capital(raw.uses[used as usize].name),
-                RawExpression::Attribute(_, name) => capital(name),
+                RawExpression::Attribute(object, name) => {
+                    capital(name) || raw.names[name as usize] == "__class__" && self.tells_type(object)
+                }
+                // `type(self)(…)`
+                RawExpression::Invocation(callee, arguments) => match raw.expressions[arguments as usize] {
+                    RawExpression::List(first, _) => self.passes_on(callee) && self.tells_type(first),
+                    _ => false,
+                },
                 _ => false,
             },
             _ => false,

@@ -145,6 +145,7 @@ impl Binder<'_, '_> {
             RawRole::Class => Role::Class,
             RawRole::Variable | RawRole::Narrowed => Role::Variable,
             RawRole::Parameter => Role::Parameter,
+            RawRole::TypeParameter => Role::TypeParameter,
             RawRole::Instance(class) => self.class_handle(class).map_or(Role::Parameter, Role::Instance),
             RawRole::Type(class) => self.class_handle(class).map_or(Role::Parameter, Role::Type),
             RawRole::Import(import) => Role::Import(self.import(import, side)),

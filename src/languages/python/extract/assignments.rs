@@ -2,12 +2,12 @@
 //!
 //! Must not know what the value means. Invariant: the value is walked before the target is bound, as it is evaluated.
 
-use tree_sitter::TreeCursor;
+use tree_sitter::{Node, TreeCursor};
 
 use super::kinds::Kind;
 use super::walk::{Given, MAX_DEPTH, NOTHING, Walk, span_of};
 use crate::languages::grammar::each_child;
-use crate::languages::python::raw::{NONE, RawPublic, RawRole, RawShape, ScopeKind};
+use crate::languages::python::raw::{NONE, RawExpression, RawPublic, RawRole, RawShape, ScopeKind};
 use crate::model::EdgeKind;
 
 impl Walk<'_> {
@@ -27,6 +27,7 @@ impl Walk<'_> {
         let mut right_kind = Kind::Other;
         let mut right_node = None;
         let mut annotated = false;
+        let mut alias = false;
         let mut given = NOTHING;
         // Whether the value is evidence: any name may be a receiver later.
         while cursor.goto_next_sibling() {
@@ -35,6 +36,7 @@ impl Walk<'_> {
                 Kind::Type => {
                     annotated = true;
                     given.annotation = self.annotation(cursor);
+                    alias = self.last_name == self.known.type_alias;
                 }
                 kind => {
                     right_kind = kind;
@@ -65,13 +67,25 @@ impl Walk<'_> {
                 self.raw.public = Some(steps);
             }
         }
+        let plugins = match right_node {
+            Some(right) if self.scope == 0 && name == self.known.plugins => self.plugin_modules(right),
+            _ => NONE,
+        };
+        if alias {
+            // What is assigned is the type.
+            given.annotation = NONE;
+        }
         if right_node.is_some() {
             given.value = match right_kind {
                 Kind::Assignment => self.assignment(cursor),
                 Kind::AugmentedAssignment => NONE,
+                _ if alias => self.annotation(cursor),
                 Kind::Subscript if declares && !annotated => self.alias_value(cursor),
                 _ => self.expression(cursor, true, EdgeKind::References),
             };
+        }
+        if plugins != NONE {
+            given.value = plugins;
         }
         self.source_definition = own_source;
         cursor.goto_parent();
@@ -97,6 +111,20 @@ impl Walk<'_> {
         }
         self.depth -= 1;
         value
+    }
+
+    /// The modules that `pytest_plugins` names, as a list.
+    fn plugin_modules(&mut self, node: Node<'_>) -> u32 {
+        let mut cursor = node.walk();
+        let strings = if self.node_kind(&node) == Kind::String { vec![node] } else { node.named_children(&mut cursor).collect() };
+        let mut modules = Vec::new();
+        for string in strings {
+            if let Some(name) = self.string_name(&string) {
+                let nothing = self.push_expression(RawExpression::Literal);
+                modules.push(self.push_expression(RawExpression::Named(nothing, name)));
+            }
+        }
+        if modules.is_empty() { NONE } else { self.expression_list(&modules) }
     }
 
     pub(super) fn augmented_assignment(&mut self, cursor: &mut TreeCursor<'_>) {
@@ -186,8 +214,22 @@ impl Walk<'_> {
             | Kind::ListSplat
             | Kind::ExpressionList
             | Kind::DictionarySplatPattern => {
+                let mut index = 0;
+                let mut starred = self.kind(cursor) == Kind::ListSplatPattern;
                 each_child!(cursor, {
-                    self.target(cursor, NOTHING);
+                    let kind = self.kind(cursor);
+                    if !matches!(kind, Kind::Other | Kind::Comment) {
+                        starred |= matches!(kind, Kind::ListSplatPattern | Kind::ListSplat);
+                        // Behind a starred target the places are counted from the end.
+                        let part = if starred || given.value == NONE {
+                            NOTHING
+                        } else {
+                            let value = self.push_expression(RawExpression::Part(given.value, index));
+                            Given { annotation: NONE, value }
+                        };
+                        index += 1;
+                        self.target(cursor, part);
+                    }
                 });
             }
             _ => {}

@@ -3,7 +3,7 @@
 //! Must not know what is bound in the blocks. Invariant: when a statement is done, the walk is back in the arm in which it began.
 
 use smallvec::SmallVec;
-use tree_sitter::TreeCursor;
+use tree_sitter::{Node, TreeCursor};
 
 use super::kinds::Kind;
 use super::walk::{Given, Walk};
@@ -18,6 +18,8 @@ impl Walk<'_> {
         let mut arms: SmallVec<[u32; 4]> = SmallVec::new();
         let mut has_else = false;
         let mut checking = false;
+        // What holds where the first condition is false.
+        let mut otherwise = None;
         self.instance_test = None;
         each_child!(cursor, {
             match self.kind(cursor) {
@@ -45,7 +47,9 @@ impl Walk<'_> {
                                 self.raw.arms[arm as usize].terminates = ends;
                                 self.arm = own_arm;
                             }
-                            _ => self.condition(cursor),
+                            _ => {
+                                self.condition(cursor);
+                            }
                         }
                     });
                     arms.push(arm);
@@ -54,6 +58,10 @@ impl Walk<'_> {
                     has_else = true;
                     let arm = self.new_arm(own_arm, statement);
                     self.arm = arm;
+                    if arms.len() == 1 {
+                        self.instance_test = otherwise.take();
+                        self.narrow();
+                    }
                     each_child!(cursor, {
                         if self.kind(cursor) == Kind::Block {
                             let ends = self.block(cursor, None);
@@ -66,7 +74,7 @@ impl Walk<'_> {
                 _ => {
                     self.last_name = NONE;
                     let kind = self.kind(cursor);
-                    self.condition(cursor);
+                    otherwise = self.condition(cursor);
                     checking = self.last_name == self.known.type_checking && matches!(kind, Kind::Identifier | Kind::Attribute);
                 }
             }
@@ -76,19 +84,29 @@ impl Walk<'_> {
         if has_else && open.len() == 1 {
             self.raw.arms[open[0] as usize].certain = true;
         }
+        if arms.len() == 1 && !has_else && open.is_empty() {
+            self.instance_test = otherwise;
+            self.narrow();
+        }
         has_else && open.is_empty()
     }
 
-    /// Walks a condition, keeping the test for a type that it makes when it is true.
-    fn condition(&mut self, cursor: &mut TreeCursor<'_>) {
-        let kind = self.kind(cursor);
-        self.expression(cursor, false, EdgeKind::References);
-        let conjunction = kind == Kind::Call
-            || kind == Kind::BooleanOperator
-                && cursor.node().child_by_field_name("operator").is_some_and(|operator| operator.kind() == "and");
-        if !conjunction {
-            self.instance_test = None;
+    /// Walks a condition, keeping the test for a type that it makes when it is true; returns the one that it makes when it is false.
+    fn condition(&mut self, cursor: &mut TreeCursor<'_>) -> Option<(u32, u32)> {
+        let mut kind = self.kind(cursor);
+        let node = cursor.node();
+        let negated = kind == Kind::Not;
+        if negated && let Some(inner) = node.child_by_field_name("argument") {
+            kind = self.node_kind(&inner);
         }
+        self.expression(cursor, false, EdgeKind::References);
+        let holds = kind == Kind::Call || !negated && kind == Kind::BooleanOperator && is_conjunction(&node);
+        let test = self.instance_test.take().filter(|_| holds);
+        if negated {
+            return test;
+        }
+        self.instance_test = test;
+        None
     }
 
     /// Binds what a test for a type says about a local name, for the statements that follow in the arm.
@@ -272,4 +290,9 @@ impl Walk<'_> {
         self.statements += 1;
         self.statements
     }
+}
+
+/// Returns whether an operator of truth values is `and`.
+pub(super) fn is_conjunction(node: &Node<'_>) -> bool {
+    node.child_by_field_name("operator").is_some_and(|operator| operator.kind() == "and")
 }

@@ -42,7 +42,7 @@ impl Walk<'_> {
                         let type_scope = self.new_scope(ScopeKind::Function, self.arm);
                         self.raw.scopes[type_scope as usize].outer = self.raw.scopes[own.0 as usize].outer;
                         self.scope = type_scope;
-                        self.type_parameters(cursor);
+                        self.raw.classes[class as usize].parameters = self.type_parameters(cursor);
                     }
                     Kind::ArgumentList => {
                         each_child!(cursor, {
@@ -67,7 +67,9 @@ impl Walk<'_> {
                         self.source_definition = definition + 1;
                         self.container = Some(definition);
                         self.function = NONE;
+                        let around = std::mem::replace(&mut self.parametrized, decorators.parametrized.clone());
                         self.block(cursor, Some(definition));
+                        self.parametrized = around;
                         self.scope = outer;
                     }
                     _ => {}

@@ -3,13 +3,20 @@
 //! Must not know types. Invariant: a chain of calls, attributes and operators is walked without recursion, however long.
 
 use smallvec::SmallVec;
-use tree_sitter::TreeCursor;
+use tree_sitter::{Node, TreeCursor};
 
+use super::branches::is_conjunction;
 use super::kinds::Kind;
 use super::walk::{Given, MAX_DEPTH, Walk};
 use crate::languages::grammar::each_child;
-use crate::languages::python::raw::{NONE, RawExpression, ScopeKind};
+use crate::languages::python::raw::{NONE, RawExpression, RawReference, RawSubject, ScopeKind};
 use crate::model::EdgeKind;
+
+/// How many arguments of a call are kept as evidence.
+const MAX_ARGUMENTS: usize = 3;
+
+/// How many elements of a display are kept as evidence.
+const MAX_ELEMENTS: usize = 8;
 
 impl Walk<'_> {
     /// Walks an expression. Returns its number when `want`ed as evidence (or [`NONE`] when it is none); `kind` is how the whole
@@ -80,11 +87,14 @@ impl Walk<'_> {
     /// The arguments of a call, the cursor being at its callee.
     fn call(&mut self, cursor: &mut TreeCursor<'_>, callee: u32, want: bool) -> u32 {
         let callee_name = self.last_name;
-        let mut first = NONE;
         let mut first_name = NONE;
+        let mut arguments: SmallVec<[u32; 4]> = SmallVec::new();
+        let mut open = want && callee != NONE;
         let mut count = 0;
         let casts = callee_name == self.known.cast;
         let tests = callee_name == self.known.isinstance;
+        let asks = callee_name == self.known.use_fixtures || callee_name == self.known.get_fixture;
+        let mut given = NONE;
         let own_annotation = std::mem::replace(&mut self.in_annotation, false);
         let mut test = None;
         while cursor.goto_next_sibling() {
@@ -96,8 +106,14 @@ impl Walk<'_> {
                             Kind::Other | Kind::Comment => {}
                             kind => {
                                 count += 1;
+                                open &= !matches!(kind, Kind::ListSplat | Kind::DictionarySplat | Kind::KeywordArgument);
+                                open &= arguments.len() < MAX_ARGUMENTS;
                                 match count {
-                                    1 if casts => first = self.annotation(cursor),
+                                    _ if asks && kind == Kind::String => given = self.injected(&cursor.node()),
+                                    1 if casts => {
+                                        let first = self.annotation(cursor);
+                                        arguments.push(first);
+                                    }
                                     1 if tests => {
                                         if kind == Kind::Identifier {
                                             first_name = self.name_of(&cursor.node());
@@ -108,10 +124,16 @@ impl Walk<'_> {
                                         test = Some((first_name, self.type_test(cursor, kind)));
                                     }
                                     _ if callee_name == self.known.type_var && kind == Kind::KeywordArgument => {
-                                        self.type_variable_argument(cursor);
+                                        let bound = self.type_variable_argument(cursor);
+                                        if want && bound != NONE {
+                                            arguments.push(bound);
+                                        }
                                     }
                                     _ => {
-                                        self.expression(cursor, false, EdgeKind::References);
+                                        let argument = self.expression(cursor, open, EdgeKind::References);
+                                        if open {
+                                            arguments.push(argument);
+                                        }
                                     }
                                 }
                             }
@@ -120,7 +142,8 @@ impl Walk<'_> {
                     self.depth -= 1;
                 }
                 Kind::GeneratorExpression => {
-                    self.expression(cursor, false, EdgeKind::References);
+                    let argument = self.expression(cursor, open, EdgeKind::References);
+                    arguments.push(argument);
                 }
                 _ => {}
             }
@@ -133,8 +156,8 @@ impl Walk<'_> {
         if !want {
             return NONE;
         }
-        if casts && first != NONE {
-            return self.push_expression(RawExpression::Instance(first));
+        if callee_name == self.known.get_fixture {
+            return given;
         }
         if callee_name == self.known.super_
             && callee != NONE
@@ -143,7 +166,29 @@ impl Walk<'_> {
             let class = self.enclosing_class();
             return if class == NONE { NONE } else { self.push_expression(RawExpression::Super(class)) };
         }
-        if callee == NONE { NONE } else { self.push_expression(RawExpression::Call(callee)) }
+        if callee == NONE {
+            return NONE;
+        }
+        if arguments.iter().all(|argument| *argument == NONE) {
+            return self.push_expression(RawExpression::Call(callee));
+        }
+        let arguments = self.expression_list(&arguments);
+        self.push_expression(RawExpression::Invocation(callee, arguments))
+    }
+
+    /// A fixture asked for by its name in a string.
+    fn injected(&mut self, string: &Node<'_>) -> u32 {
+        let (Some(name), Some(content)) = (self.string_name(string), string.named_child(1)) else { return NONE };
+        let given = RawExpression::Injected { name, class: self.enclosing_class(), outer: false };
+        let value = self.push_expression(given);
+        self.raw.references.push(RawReference {
+            start: content.start_byte() as u32,
+            kind: EdgeKind::References,
+            qualifier: false,
+            source: self.source_definition,
+            subject: RawSubject::Injected(value),
+        });
+        value
     }
 
     fn subscript(&mut self, cursor: &mut TreeCursor<'_>, object: u32, want: bool) -> u32 {
@@ -154,9 +199,24 @@ impl Walk<'_> {
         }
         let mut arguments: SmallVec<[u32; 4]> = SmallVec::new();
         let mut count = 0;
+        let mut slices = false;
         while cursor.goto_next_sibling() {
             match self.kind(cursor) {
                 Kind::Other | Kind::Comment => {}
+                // What is cut out of something is of its kind.
+                Kind::Slice => {
+                    slices = true;
+                    self.expressions(cursor);
+                }
+                Kind::Integer if want && object != NONE => {
+                    count += 1;
+                    let index = self.slice(&cursor.node()).parse().ok();
+                    let nothing = self.push_expression(RawExpression::Literal);
+                    arguments.push(match index {
+                        Some(index) => self.push_expression(RawExpression::Part(nothing, index)),
+                        None => nothing,
+                    });
+                }
                 kind => {
                     count += 1;
                     if count == 2 && object_name == self.known.annotated {
@@ -182,6 +242,9 @@ impl Walk<'_> {
         self.last_name = object_name;
         if !want || object == NONE {
             return NONE;
+        }
+        if slices {
+            return object;
         }
         let argument = self.argument_chain(&arguments);
         self.push_expression(RawExpression::Subscript(object, argument))
@@ -243,29 +306,8 @@ impl Walk<'_> {
             Kind::ConcatenatedString | Kind::Interpolation | Kind::FormatSpecifier | Kind::FormatExpression => {
                 self.expressions(cursor)
             }
-            Kind::Conditional => {
-                let mut index = 0;
-                each_child!(cursor, {
-                    if !matches!(self.kind(cursor), Kind::Other | Kind::Comment) {
-                        let part = self.expression(cursor, want && index != 1, EdgeKind::References);
-                        if index != 1 {
-                            value = self.either(value, part);
-                        }
-                        index += 1;
-                    }
-                });
-            }
-            Kind::BooleanOperator => {
-                let and = cursor.node().child_by_field_name("operator").is_some_and(|operator| operator.kind() == "and");
-                let mut index = 0;
-                each_child!(cursor, {
-                    if !matches!(self.kind(cursor), Kind::Other | Kind::Comment) {
-                        let part = self.expression(cursor, want && !(and && index == 0), EdgeKind::References);
-                        value = self.either(value, part);
-                        index += 1;
-                    }
-                });
-            }
+            Kind::Conditional => value = self.conditional(cursor, want),
+            Kind::BooleanOperator => value = self.connected(cursor, want),
             Kind::Named => value = self.named_expression(cursor),
             Kind::Lambda => self.lambda(cursor),
             Kind::Await => {
@@ -276,15 +318,14 @@ impl Walk<'_> {
                     }
                 });
             }
-            Kind::Yield => {
-                if self.function != NONE {
-                    self.raw.functions[self.function as usize].generator = true;
-                }
-                self.expressions(cursor);
-            }
+            Kind::Yield => self.yielded(cursor),
             Kind::ListComprehension | Kind::SetComprehension | Kind::DictionaryComprehension | Kind::GeneratorExpression => {
-                self.comprehension(cursor);
+                value = self.comprehension(cursor, node, want);
             }
+            Kind::List | Kind::Set | Kind::Tuple | Kind::ExpressionList if want && !self.in_annotation => {
+                value = self.display(cursor, node);
+            }
+            Kind::Dictionary if want && !self.in_annotation => value = self.dictionary(cursor),
             Kind::KeywordArgument => {
                 let mut keyword = true;
                 each_child!(cursor, {
@@ -314,7 +355,167 @@ impl Walk<'_> {
         value
     }
 
-    fn comprehension(&mut self, cursor: &mut TreeCursor<'_>) {
+    /// `value if condition else other`, whose condition comes first.
+    fn conditional(&mut self, cursor: &mut TreeCursor<'_>, want: bool) -> u32 {
+        let own_arm = self.arm;
+        let own_test = self.instance_test.take();
+        let mut value = NONE;
+        for wanted in [1, 0, 2] {
+            let mut index = 0;
+            each_child!(cursor, {
+                if !matches!(self.kind(cursor), Kind::Other | Kind::Comment) {
+                    if index == wanted {
+                        let part = self.expression(cursor, want && index != 1, EdgeKind::References);
+                        if index != 1 {
+                            value = self.either(value, part);
+                        }
+                    }
+                    index += 1;
+                }
+            });
+            self.arm = own_arm;
+            if wanted == 1 {
+                self.narrow_in_arm();
+            }
+        }
+        self.instance_test = own_test;
+        value
+    }
+
+    /// `left and right` and `left or right`: what the left side of `and` tests holds on the right.
+    fn connected(&mut self, cursor: &mut TreeCursor<'_>, want: bool) -> u32 {
+        let and = is_conjunction(&cursor.node());
+        let own_arm = self.arm;
+        let mut value = NONE;
+        let mut index = 0;
+        let mut test = None;
+        each_child!(cursor, {
+            if !matches!(self.kind(cursor), Kind::Other | Kind::Comment) {
+                let part = self.expression(cursor, want && !(and && index == 0), EdgeKind::References);
+                value = self.either(value, part);
+                if and && index == 0 && self.instance_test.is_some() {
+                    test = self.instance_test;
+                    self.narrow_in_arm();
+                }
+                index += 1;
+            }
+        });
+        self.arm = own_arm;
+        if and {
+            self.instance_test = self.instance_test.or(test);
+        } else {
+            self.instance_test = None;
+        }
+        value
+    }
+
+    /// Goes on in an arm where the test for a type just made holds.
+    fn narrow_in_arm(&mut self) {
+        if self.instance_test.is_some() && self.scope_kind() == ScopeKind::Function {
+            self.arm = self.new_arm(self.arm, NONE);
+            self.narrow();
+        } else {
+            self.instance_test = None;
+        }
+    }
+
+    /// `yield value` and `yield from values`.
+    fn yielded(&mut self, cursor: &mut TreeCursor<'_>) {
+        let mut value = NONE;
+        let mut delegates = false;
+        each_child!(cursor, {
+            match self.kind(cursor) {
+                Kind::Comment => {}
+                Kind::Other => delegates |= cursor.node().kind() == "from",
+                _ => value = self.expression(cursor, self.function != NONE, EdgeKind::References),
+            }
+        });
+        if self.function != NONE {
+            if value != NONE && delegates {
+                value = self.push_expression(RawExpression::Element(value));
+            }
+            let function = &mut self.raw.functions[self.function as usize];
+            function.generator = true;
+            if value != NONE {
+                function.yielded.push(value);
+            }
+        }
+    }
+
+    /// A list, set or tuple as it is written.
+    fn display(&mut self, cursor: &mut TreeCursor<'_>, node: Kind) -> u32 {
+        let mut parts: SmallVec<[u32; 4]> = SmallVec::new();
+        let mut whole = true;
+        each_child!(cursor, {
+            let kind = self.kind(cursor);
+            if !matches!(kind, Kind::Other | Kind::Comment) {
+                let want = parts.len() < MAX_ELEMENTS;
+                let mut part = self.nested(cursor, want);
+                if kind == Kind::ListSplat {
+                    whole = false;
+                    part = NONE;
+                }
+                if want {
+                    parts.push(part);
+                } else {
+                    whole = false;
+                }
+            }
+        });
+        if parts.iter().all(|part| *part == NONE) {
+            return self.push_expression(RawExpression::Literal);
+        }
+        if whole && matches!(node, Kind::Tuple | Kind::ExpressionList) {
+            return self.expression_list(&parts);
+        }
+        let mut element = NONE;
+        for part in parts {
+            element = self.either(element, part);
+        }
+        if element == NONE { NONE } else { self.push_expression(RawExpression::Sequence(element)) }
+    }
+
+    /// A dictionary as it is written.
+    fn dictionary(&mut self, cursor: &mut TreeCursor<'_>) -> u32 {
+        let (mut keys, mut values) = (NONE, NONE);
+        let mut count = 0;
+        each_child!(cursor, {
+            if self.kind(cursor) == Kind::Pair {
+                let want = count < MAX_ELEMENTS;
+                count += 1;
+                let (key, value) = self.pair(cursor, want);
+                keys = self.either(keys, key);
+                values = self.either(values, value);
+            } else {
+                self.expression(cursor, false, EdgeKind::References);
+            }
+        });
+        self.mapping(keys, values)
+    }
+
+    fn pair(&mut self, cursor: &mut TreeCursor<'_>, want: bool) -> (u32, u32) {
+        let mut sides: SmallVec<[u32; 2]> = SmallVec::new();
+        each_child!(cursor, {
+            if !matches!(self.kind(cursor), Kind::Other | Kind::Comment) {
+                let side = self.nested(cursor, want);
+                sides.push(side);
+            }
+        });
+        (sides.first().copied().unwrap_or(NONE), sides.get(1).copied().unwrap_or(NONE))
+    }
+
+    fn mapping(&mut self, key: u32, value: u32) -> u32 {
+        if key == NONE && value == NONE {
+            return self.push_expression(RawExpression::Literal);
+        }
+        let mut known = |side: u32| if side == NONE { self.push_expression(RawExpression::Literal) } else { side };
+        let (key, value) = (known(key), known(value));
+        self.push_expression(RawExpression::Mapping(key, value))
+    }
+
+    fn comprehension(&mut self, cursor: &mut TreeCursor<'_>, node: Kind, want: bool) -> u32 {
+        let mut element = NONE;
+        let mut sides = (NONE, NONE);
         let outer = self.scope;
         let scope = self.new_scope(ScopeKind::Comprehension, self.arm);
         let mut first = true;
@@ -351,11 +552,19 @@ impl Walk<'_> {
                     }
                 }
                 Kind::IfClause => self.expressions(cursor),
-                _ => {
-                    self.expression(cursor, false, EdgeKind::References);
-                }
+                Kind::Pair => sides = self.pair(cursor, want),
+                _ => element = self.expression(cursor, want, EdgeKind::References),
             }
         });
         self.scope = outer;
+        if !want {
+            NONE
+        } else if node == Kind::DictionaryComprehension {
+            self.mapping(sides.0, sides.1)
+        } else if element == NONE {
+            self.push_expression(RawExpression::Literal)
+        } else {
+            self.push_expression(RawExpression::Sequence(element))
+        }
     }
 }

@@ -8,16 +8,23 @@ use tree_sitter::{Node, TreeCursor};
 use super::decorators::Decorators;
 use super::kinds::Kind;
 use super::text::fold;
-use super::walk::{Given, MAX_DEPTH, NOTHING, Walk};
+use super::walk::{Given, MAX_DEPTH, Walk};
 use crate::languages::grammar::each_child;
-use crate::languages::python::raw::{NONE, RawFunction, RawRole, RawShape, ScopeKind, group_key};
+use crate::languages::python::raw::{
+    NONE, RawExpression, RawFunction, RawReference, RawRole, RawShape, RawSubject, ScopeKind, group_key,
+};
 use crate::model::{EdgeKind, Span, SymbolKind};
 
 /// A parameter, seen before the scope it belongs to is entered.
 struct Parameter {
     name: u32,
     annotation: u32,
+    /// Its default.
+    value: u32,
+    has_default: bool,
     starred: bool,
+    /// Where its name stands.
+    start: u32,
 }
 
 impl Walk<'_> {
@@ -64,13 +71,16 @@ impl Walk<'_> {
                             &name_node,
                             header_end,
                             decorators,
+                            &parameters,
                             returns,
                             in_class,
                         );
                         self.scope = inner_parent;
                         let scope = self.new_scope(ScopeKind::Function, arm);
-                        self.enter_function(scope, in_class, name, decorators, &parameters, own.0);
                         let definition = self.raw.declarations[declaration as usize].definition;
+                        let injects = decorators.fixture || self.is_test(name, own.0);
+                        let injected = if injects { definition + 1 } else { NONE };
+                        self.enter_function(scope, in_class, name, decorators, &parameters, own.0, injected);
                         self.source_definition = definition + 1;
                         self.container = Some(definition);
                         self.function = function;
@@ -88,7 +98,7 @@ impl Walk<'_> {
         }
         (self.scope, self.arm, self.source_definition, self.container, self.function) = own;
         if !body_seen {
-            self.declare_function(scope_of_name, name, &node, &name_node, header_end, decorators, returns, in_class);
+            self.declare_function(scope_of_name, name, &node, &name_node, header_end, decorators, &parameters, returns, in_class);
         }
         self.depth -= 1;
     }
@@ -103,6 +113,7 @@ impl Walk<'_> {
         name_node: &Node<'_>,
         header_end: usize,
         decorators: &Decorators,
+        parameters: &[Parameter],
         returns: u32,
         in_class: bool,
     ) -> (u32, u32) {
@@ -162,10 +173,39 @@ impl Walk<'_> {
         entry.unbound |= decorators.static_method;
         entry.class_method |= decorators.class_method;
         entry.context_manager |= decorators.context_manager;
-        self.bind(name, RawRole::Function, declaration, NOTHING);
+        entry.fixture |= decorators.fixture;
+        if returns != NONE {
+            for (index, parameter) in parameters.iter().enumerate() {
+                let annotation = if parameter.starred { NONE } else { parameter.annotation };
+                if index == entry.parameters.len() {
+                    entry.parameters.push(annotation);
+                } else if entry.parameters[index] == NONE {
+                    entry.parameters[index] = annotation;
+                }
+            }
+        }
+        let value = if decorators.values.is_empty() { NONE } else { self.expression_list(&decorators.values) };
+        self.bind(name, RawRole::Function, declaration, Given { annotation: NONE, value });
         (declaration, function)
     }
 
+    /// Returns whether the name is one by which a test is found, in the scope where it stands.
+    fn is_test(&self, name: u32, scope: u32) -> bool {
+        let scope = &self.raw.scopes[scope as usize];
+        let collected = match scope.kind {
+            ScopeKind::Module => true,
+            ScopeKind::Class => {
+                let declaration = self.raw.classes.get(scope.class as usize).map(|class| class.declaration);
+                let definition = declaration.and_then(|index| self.raw.declarations.get(index as usize));
+                definition.is_some_and(|entry| self.raw.definitions[entry.definition as usize].name.starts_with("Test"))
+            }
+            _ => false,
+        };
+        collected && self.name_text(name).starts_with("test")
+    }
+
+    /// Binds the parameters in the function's scope. `injected` is the source of the references that the parameters of a test make.
+    #[allow(clippy::too_many_arguments, reason = "all of them describe the one function that is entered")]
     fn enter_function(
         &mut self,
         scope: u32,
@@ -174,6 +214,7 @@ impl Walk<'_> {
         decorators: &Decorators,
         parameters: &[Parameter],
         class_scope: u32,
+        injected: u32,
     ) {
         let arm = self.raw.scopes[scope as usize].arm;
         let own_arm = std::mem::replace(&mut self.arm, arm);
@@ -189,9 +230,31 @@ impl Walk<'_> {
                 role = if takes_class { RawRole::Type(class) } else { RawRole::Instance(class) };
             }
             let annotation = if parameter.starred { NONE } else { parameter.annotation };
-            self.bind_in(scope, parameter.name, role, NONE, Given { annotation, value: NONE });
+            let mut value = match role {
+                RawRole::Parameter if !parameter.starred => parameter.value,
+                _ => NONE,
+            };
+            let asks = role == RawRole::Parameter && !parameter.starred && !parameter.has_default;
+            if injected != NONE && asks && !self.is_parametrized(parameter.name, decorators) {
+                let class = if in_class { self.raw.scopes[class_scope as usize].class } else { NONE };
+                let given = RawExpression::Injected { name: parameter.name, class, outer: parameter.name == name };
+                value = self.push_expression(given);
+                self.raw.references.push(RawReference {
+                    start: parameter.start,
+                    kind: EdgeKind::References,
+                    qualifier: false,
+                    source: injected,
+                    subject: RawSubject::Injected(value),
+                });
+            }
+            self.bind_in(scope, parameter.name, role, NONE, Given { annotation, value });
         }
         self.arm = own_arm;
+    }
+
+    /// Returns whether something else than a fixture gives the parameter of a test its value.
+    fn is_parametrized(&self, name: u32, decorators: &Decorators) -> bool {
+        decorators.parametrized.contains(&name) || self.parametrized.contains(&name)
     }
 
     /// Walks parameters: defaults and annotations are used in the scope around the function.
@@ -200,24 +263,37 @@ impl Walk<'_> {
             match self.kind(cursor) {
                 Kind::Identifier => {
                     let name = self.name_of(&cursor.node());
-                    found.push(Parameter { name, annotation: NONE, starred: false });
+                    let start = cursor.node().start_byte() as u32;
+                    found.push(Parameter { name, annotation: NONE, value: NONE, has_default: false, starred: false, start });
                 }
                 Kind::ListSplatPattern | Kind::DictionarySplatPattern => {
                     if let Some(token) = cursor.node().named_child(0) {
                         let name = self.name_of(&token);
-                        found.push(Parameter { name, annotation: NONE, starred: true });
+                        let start = cursor.node().start_byte() as u32;
+                        found.push(Parameter { name, annotation: NONE, value: NONE, has_default: false, starred: true, start });
                     }
                 }
                 Kind::TuplePattern => {
                     each_child!(cursor, {
                         if self.kind(cursor) == Kind::Identifier {
                             let name = self.name_of(&cursor.node());
-                            found.push(Parameter { name, annotation: NONE, starred: true });
+                            let start = cursor.node().start_byte() as u32;
+                            found.push(Parameter {
+                                name,
+                                annotation: NONE,
+                                value: NONE,
+                                has_default: false,
+                                starred: true,
+                                start,
+                            });
                         }
                     });
                 }
                 Kind::DefaultParameter | Kind::TypedParameter | Kind::TypedDefaultParameter => {
-                    let mut parameter = Parameter { name: NONE, annotation: NONE, starred: false };
+                    let start = cursor.node().start_byte() as u32;
+                    let has_default = self.kind(cursor) != Kind::TypedParameter;
+                    let mut parameter =
+                        Parameter { name: NONE, annotation: NONE, value: NONE, has_default, starred: false, start };
                     each_child!(cursor, {
                         match self.kind(cursor) {
                             Kind::Other | Kind::Comment => {}
@@ -229,9 +305,7 @@ impl Walk<'_> {
                                 }
                             }
                             Kind::Type => parameter.annotation = self.annotation(cursor),
-                            _ => {
-                                self.expression(cursor, false, EdgeKind::References);
-                            }
+                            _ => parameter.value = self.expression(cursor, true, EdgeKind::References),
                         }
                     });
                     if parameter.name != NONE {
@@ -256,7 +330,8 @@ impl Walk<'_> {
                     self.scope = scope;
                     self.arm = arm;
                     for parameter in &parameters {
-                        self.bind(parameter.name, RawRole::Parameter, NONE, NOTHING);
+                        let value = if parameter.starred { NONE } else { parameter.value };
+                        self.bind(parameter.name, RawRole::Parameter, NONE, Given { annotation: NONE, value });
                     }
                     self.function = NONE;
                     self.expression(cursor, false, EdgeKind::References);

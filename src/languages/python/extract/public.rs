@@ -115,7 +115,7 @@ impl Walk<'_> {
     }
 
     /// Returns the name that a plain string literal spells.
-    fn string_name(&mut self, node: &Node<'_>) -> Option<u32> {
+    pub(super) fn string_name(&mut self, node: &Node<'_>) -> Option<u32> {
         if self.node_kind(node) != Kind::String {
             return None;
         }

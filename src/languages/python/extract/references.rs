@@ -44,16 +44,21 @@ impl Walk<'_> {
     pub(super) fn push_expression(&mut self, expression: RawExpression) -> u32 {
         let depth_of = |index: u32| if index == NONE { 0 } else { self.expression_depths[index as usize] };
         let depth = 1 + match expression {
-            RawExpression::Name(_) | RawExpression::Super(_) | RawExpression::Literal => 0,
+            RawExpression::Name(_) | RawExpression::Super(_) | RawExpression::Injected { .. } | RawExpression::Literal => 0,
             RawExpression::Attribute(inner, _)
             | RawExpression::Call(inner)
+            | RawExpression::Sequence(inner)
             | RawExpression::Element(inner)
+            | RawExpression::Part(inner, _)
+            | RawExpression::Named(inner, _)
             | RawExpression::Entered(inner)
             | RawExpression::Await(inner)
             | RawExpression::Instance(inner) => depth_of(inner),
-            RawExpression::Subscript(left, right) | RawExpression::Either(left, right) | RawExpression::List(left, right) => {
-                depth_of(left).max(depth_of(right))
-            }
+            RawExpression::Invocation(left, right)
+            | RawExpression::Subscript(left, right)
+            | RawExpression::Either(left, right)
+            | RawExpression::Mapping(left, right)
+            | RawExpression::List(left, right) => depth_of(left).max(depth_of(right)),
         };
         if depth > MAX_EVIDENCE {
             return NONE;
@@ -75,6 +80,11 @@ impl Walk<'_> {
         if let [one] = arguments {
             return *one;
         }
+        self.expression_list(arguments)
+    }
+
+    /// Makes a list of expressions, of one too; one that is no evidence keeps its place.
+    pub(super) fn expression_list(&mut self, arguments: &[u32]) -> u32 {
         let mut rest = NONE;
         for argument in arguments.iter().rev() {
             let argument = if *argument == NONE { self.push_expression(RawExpression::Literal) } else { *argument };

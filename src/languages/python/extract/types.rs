@@ -100,7 +100,9 @@ impl Walk<'_> {
         value
     }
 
-    pub(super) fn type_parameters(&mut self, cursor: &mut TreeCursor<'_>) {
+    /// Binds the type parameters in brackets behind a name; returns the bindings.
+    pub(super) fn type_parameters(&mut self, cursor: &mut TreeCursor<'_>) -> Vec<u32> {
+        let mut bindings = Vec::new();
         each_child!(cursor, {
             if self.kind(cursor) == Kind::Type {
                 let node = cursor.node();
@@ -108,11 +110,12 @@ impl Walk<'_> {
                 match inner.map(|inner| (self.node_kind(&inner), inner)) {
                     Some((Kind::Identifier, token)) => {
                         let name = self.name_of(&token);
-                        self.bind(name, RawRole::Variable, NONE, NOTHING);
+                        bindings.push(self.bind(name, RawRole::TypeParameter, NONE, NOTHING));
                     }
                     Some((Kind::ConstrainedType | Kind::SplatType, _)) => {
                         // `T: bound`, `*Ts`: the first name is bound, the rest is used.
                         let mut first = true;
+                        let mut bound = NONE;
                         each_child!(cursor, {
                             each_child!(cursor, {
                                 match self.kind(cursor) {
@@ -123,32 +126,42 @@ impl Walk<'_> {
                                             if kind == Kind::Type { cursor.node().named_child(0) } else { Some(cursor.node()) };
                                         if let Some(token) = token {
                                             let name = self.name_of(&token);
-                                            self.bind(name, RawRole::Variable, NONE, NOTHING);
+                                            bindings.push(self.bind(name, RawRole::TypeParameter, NONE, NOTHING));
                                         }
                                     }
-                                    _ => {
-                                        self.annotation(cursor);
-                                    }
+                                    _ => bound = self.annotation(cursor),
                                 }
                             });
                         });
+                        if let (Some(binding), false) = (bindings.last(), first) {
+                            self.raw.bindings[*binding as usize].annotation = bound;
+                        }
                     }
                     _ => {}
                 }
             }
         });
+        bindings
     }
 
     /// `bound="Name"` of a type variable, whose string is an annotation.
-    pub(super) fn type_variable_argument(&mut self, cursor: &mut TreeCursor<'_>) {
+    pub(super) fn type_variable_argument(&mut self, cursor: &mut TreeCursor<'_>) -> u32 {
         let node = cursor.node();
         let bound = match node.child_by_field_name("name") {
             Some(name) => self.name_of(&name) == self.known.bound,
             None => false,
         };
         self.in_annotation = bound;
-        self.expression(cursor, false, EdgeKind::References);
+        let mut value = NONE;
+        let mut keyword = true;
+        each_child!(cursor, {
+            match self.kind(cursor) {
+                Kind::Identifier if keyword => keyword = false,
+                _ => value = self.expression(cursor, bound, EdgeKind::References),
+            }
+        });
         self.in_annotation = false;
+        value
     }
 
     /// The type in `isinstance(x, type)`: one, or several in a tuple.

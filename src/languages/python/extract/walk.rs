@@ -43,6 +43,8 @@ pub(super) struct Walk<'s> {
     pub(super) last_name: u32,
     /// The test `isinstance(name, type)` just walked: the name and the type.
     pub(super) instance_test: Option<(u32, u32)>,
+    /// Names of parameters whose values the decorators of the class around give.
+    pub(super) parametrized: Vec<u32>,
     pub(super) known: Known,
 }
 
@@ -55,6 +57,7 @@ pub(super) struct Known {
     pub(super) literal: u32,
     pub(super) annotated: u32,
     pub(super) isinstance: u32,
+    pub(super) type_alias: u32,
     pub(super) type_var: u32,
     pub(super) bound: u32,
     pub(super) underscore: u32,
@@ -62,6 +65,9 @@ pub(super) struct Known {
     pub(super) new: u32,
     pub(super) init_subclass: u32,
     pub(super) class_getitem: u32,
+    pub(super) use_fixtures: u32,
+    pub(super) get_fixture: u32,
+    pub(super) plugins: u32,
 }
 
 /// How a target gets its value.
@@ -132,6 +138,7 @@ impl<'s> Walk<'s> {
             in_handler: false,
             last_name: NONE,
             instance_test: None,
+            parametrized: Vec::new(),
             known: Known::default(),
         };
         walk.known = Known {
@@ -141,6 +148,7 @@ impl<'s> Walk<'s> {
             literal: walk.intern("Literal"),
             annotated: walk.intern("Annotated"),
             isinstance: walk.intern("isinstance"),
+            type_alias: walk.intern("TypeAlias"),
             type_var: walk.intern("TypeVar"),
             bound: walk.intern("bound"),
             underscore: walk.intern("_"),
@@ -148,6 +156,9 @@ impl<'s> Walk<'s> {
             new: walk.intern("__new__"),
             init_subclass: walk.intern("__init_subclass__"),
             class_getitem: walk.intern("__class_getitem__"),
+            use_fixtures: walk.intern("usefixtures"),
+            get_fixture: walk.intern("getfixturevalue"),
+            plugins: walk.intern("pytest_plugins"),
         };
         walk
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::state::Inference;
-use super::value::{End, Followed, Place, Value};
+use super::value::{End, Followed, Object, Place, Value};
 use crate::model::facts::{Expression, Handle, Role, Use};
 
 impl Inference<'_> {
@@ -26,7 +26,7 @@ impl Inference<'_> {
                         if self.is_rebound(&file.path, &key.qualified) {
                             return None;
                         }
-                        Some(Value::Class(Place { view, declaration }))
+                        Some(Value::Class(Object::plain(Place { view, declaration })))
                     }
                     _ => None,
                 }
@@ -55,7 +55,7 @@ impl Inference<'_> {
                         if self.is_rebound(&owner.path, &qualified) {
                             return None;
                         }
-                        Some(Value::Class(Place { view: member.owner.view, declaration }))
+                        Some(Value::Class(Object::plain(Place { view: member.owner.view, declaration })))
                     }
                     _ => None,
                 }
@@ -72,7 +72,7 @@ impl Inference<'_> {
         match self.end_values(end).as_slice() {
             [value @ (Value::Module(_) | Value::Class(_))] => {
                 // A variable that holds a class may be given another.
-                if let (Value::Class(place), End::Definition(target)) = (value, end) {
+                if let (Value::Class(Object { class: place, .. }), End::Definition(target)) = (value, end) {
                     let file = &self.views[place.view as usize];
                     let key = file.declaration(place.declaration).map(|declaration| &declaration.key);
                     if file.path != target.file || key != target.definition.as_ref() {

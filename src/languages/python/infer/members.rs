@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 
 use super::state::Inference;
 use super::value::{Linearization, Place, Value};
-use crate::model::facts::{Expression, Handle, Use};
+use super::view::{View, bindings_of};
+use crate::languages::python::library::Generic;
+use crate::model::facts::{Expression, Handle, Role, Use};
 
 /// A member of a class.
 pub struct Member {
@@ -17,18 +19,22 @@ pub struct Member {
     pub bound: Option<Use>,
     /// Whether no unknown base could have come first.
     pub certain: bool,
+    /// What the nearest base declares that only gives way to an assignment of its subclass: the declaration holds all the same.
+    pub declared: Option<(Place, Use)>,
 }
 
 impl Inference<'_> {
     /// Finds a member of a class, or of an instance's class or its bases, nearest first.
     pub fn member(&mut self, value: &Value, name: &str) -> Option<Member> {
         let (class, skip, instance) = match value {
-            Value::Class(class) => (*class, 0, false),
-            Value::Instance(class) => (*class, 0, true),
-            Value::Super(class) => (*class, 1, true),
+            Value::Class(object) => (object.class, 0, false),
+            Value::Instance(object) => (object.class, 0, true),
+            Value::Super(object) => (object.class, 1, true),
             _ => return None,
         };
         let mut certain = true;
+        // What only an assignment tells gives way to what a base declares: a property takes what is assigned to it.
+        let mut assigned: Option<Member> = None;
         for owner in self.linearization(class).iter().skip(skip) {
             let Some(owner) = owner else {
                 certain = false;
@@ -38,19 +44,36 @@ impl Inference<'_> {
             let Some(shape) = file.class(owner.declaration) else { continue };
             let names = &file.outline(owner.declaration).names;
             if let Some(used) = shape.bound(names, name) {
-                return Some(Member { owner: *owner, bound: Some(used), certain });
-            }
-            if instance && !shape.evidence(names, name).is_empty() {
-                return Some(Member { owner: *owner, bound: None, certain });
+                let member = Member { owner: *owner, bound: Some(used), certain, declared: None };
+                let declared = bindings_of(file, used).into_iter().any(|binding| declares(file, binding));
+                match &mut assigned {
+                    Some(nearest) if declared && nearest.bound.is_some() => {
+                        nearest.declared = Some((*owner, used));
+                        return assigned;
+                    }
+                    Some(_) if !declared => {}
+                    _ if declared => return Some(member),
+                    _ => assigned = Some(member),
+                }
+            } else if instance && assigned.is_none() {
+                let evidence = shape.evidence(names, name);
+                if evidence.is_empty() {
+                    continue;
+                }
+                let member = Member { owner: *owner, bound: None, certain, declared: None };
+                if evidence.iter().any(|evidence| evidence.annotation.is_some()) {
+                    return Some(member);
+                }
+                assigned = Some(member);
             }
         }
-        None
+        assigned
     }
 
     /// Returns whether a method of the class or of a base assigns the attribute, through the instance or the class.
     pub fn is_assigned(&mut self, value: &Value, name: &str) -> bool {
-        let (Value::Class(class) | Value::Instance(class) | Value::Super(class)) = value else { return false };
-        self.linearization(*class).iter().flatten().any(|owner| {
+        let (Value::Class(object) | Value::Instance(object) | Value::Super(object)) = value else { return false };
+        self.linearization(object.class).iter().flatten().any(|owner| {
             let file = &self.views[owner.view as usize];
             let names = &file.outline(owner.declaration).names;
             file.class(owner.declaration).is_some_and(|shape| !shape.evidence(names, name).is_empty())
@@ -60,8 +83,8 @@ impl Inference<'_> {
     /// Returns whether all bases of the value's class are known.
     pub fn is_closed(&mut self, value: &Value) -> bool {
         match value {
-            Value::Class(class) | Value::Instance(class) | Value::Super(class) => {
-                let linearization = self.linearization(*class);
+            Value::Class(object) | Value::Instance(object) | Value::Super(object) => {
+                let linearization = self.linearization(object.class);
                 linearization.iter().all(|entry| match entry {
                     Some(place) => !self.views[place.view as usize].class(place.declaration).is_some_and(|shape| shape.open),
                     None => false,
@@ -90,8 +113,10 @@ impl Inference<'_> {
         let mut direct: Vec<Option<Place>> = Vec::new();
         for base in &shape.bases {
             let values = base.map(|base| self.values_of(class.view, base)).unwrap_or_default();
-            let classes: SmallVec<[Place; 2]> =
-                values.iter().filter_map(|value| if let Value::Class(place) = value { Some(*place) } else { None }).collect();
+            let classes: SmallVec<[Place; 2]> = values
+                .iter()
+                .filter_map(|value| if let Value::Class(object) = value { Some(object.class) } else { None })
+                .collect();
             match classes.as_slice() {
                 [] => {
                     if !base.is_some_and(|base| self.is_root(class.view, base)) {
@@ -145,12 +170,32 @@ impl Inference<'_> {
     }
 
     /// Returns whether a base adds no members of its own worth asking for: `object`, `Generic`, `Protocol`, `ABC`.
-    fn is_root(&self, view: u32, base: Handle) -> bool {
-        let file = &self.views[view as usize];
+    fn is_root(&mut self, view: u32, base: Handle) -> bool {
+        let file = self.view(view);
         let head = match file.expression(base) {
             Some(Expression::Subscript { object, .. }) => object,
             _ => base,
         };
-        matches!(self.type_name(file, head), Some("object" | "Generic" | "Protocol" | "ABC"))
+        self.generic(&file, head) == Some(Generic::Root)
     }
+
+    /// Returns whether iterating over a class gives its members.
+    pub(super) fn is_enumeration(&mut self, class: Place) -> bool {
+        let linearization = self.linearization(class);
+        linearization.iter().any(Option::is_none)
+            && linearization.iter().flatten().any(|owner| {
+                let file = self.view(owner.view);
+                file.class(owner.declaration).is_some_and(|shape| {
+                    shape.bases.iter().flatten().any(|base| {
+                        matches!(self.library_name(&file, *base), Some("Enum" | "IntEnum" | "StrEnum" | "Flag" | "IntFlag"))
+                    })
+                })
+            })
+    }
+}
+
+/// Returns whether a binding says what its name is, beyond giving it a value.
+fn declares(file: &View<'_>, binding: Handle) -> bool {
+    file.binding(binding)
+        .is_some_and(|binding| matches!(binding.role, Role::Function | Role::Class) || binding.annotation.is_some())
 }

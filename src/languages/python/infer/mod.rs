@@ -5,7 +5,11 @@
 //! or edges. Invariant: everything but [`Inference::follow`] and what is [certain](Inference::certain) is evidence, not proof; an empty
 //! answer means that nothing is known.
 
+mod calls;
 mod certain;
+mod containers;
+mod fixtures;
+mod generics;
 mod members;
 mod names;
 mod state;
@@ -17,5 +21,5 @@ mod view;
 pub(super) use members::Member;
 pub(super) use names::Star;
 pub(super) use state::Inference;
-pub(super) use value::{End, Followed, Value};
+pub(super) use value::{End, Followed, Object, Value};
 pub(super) use view::{View, bindings_of, free_name};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::value::{Followed, Linearization, Place, Values};
+use super::fixtures::Renamed;
+use super::value::{Followed, Linearization, Place, Values, Variable};
 use super::view::View;
 use crate::languages::{ExportTable, Lookup, ModuleKey};
 use crate::model::RepoPath;
@@ -29,6 +30,8 @@ pub struct Inference<'a> {
     pub(super) bindings: FxHashMap<(u32, Handle), Values>,
     pub(super) linearizations: FxHashMap<Place, Linearization>,
     pub(super) imports: FxHashMap<(u32, bool, u32), Rc<Followed>>,
+    pub(super) parameters: FxHashMap<Place, Rc<[Variable]>>,
+    pub(super) named_fixtures: FxHashMap<u32, Renamed>,
     pub(super) steps: u32,
     /// Whether writes from outside count; they do not while they are being collected.
     pub(super) with_rebound: bool,
@@ -56,6 +59,8 @@ impl<'a> Inference<'a> {
             bindings: FxHashMap::default(),
             linearizations: FxHashMap::default(),
             imports: FxHashMap::default(),
+            parameters: FxHashMap::default(),
+            named_fixtures: FxHashMap::default(),
             steps: 0,
             with_rebound,
         }

@@ -2,13 +2,16 @@
 //!
 //! Must not know where the declaration stands. Invariant: a type asked for again while it is being found gives nothing.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::state::Inference;
-use super::value::{End, Value, Values, add, add_all, instance_of};
+use super::value::{End, Object, Value, Values, Variable, add, add_all, class_of, instance_of, only};
 use super::view::{View, bindings_of, free_name};
+use crate::languages::ModuleResolution;
+use crate::languages::python::library::{self, Function, Generic};
 use crate::model::Reason;
 use crate::model::facts::{Expression, Handle, Role, Use};
 
@@ -53,76 +56,7 @@ impl Inference<'_> {
                     }
                 }
             }
-            Expression::Subscript { object, argument } => {
-                let name = self.type_name(&file, object).unwrap_or("").to_owned();
-                let arguments = self.arguments(&file, argument);
-                let (first, last) = (arguments.first().copied(), arguments.last().copied());
-                match name.as_str() {
-                    "Optional" | "Annotated" | "ClassVar" | "Final" | "Required" | "NotRequired" | "ReadOnly" => {
-                        if let Some(first) = first {
-                            return self.types_of(view, first);
-                        }
-                    }
-                    "Union" => {
-                        for argument in arguments {
-                            add_all(&mut values, self.types_of(view, argument));
-                        }
-                    }
-                    "Type" | "type" => {
-                        for value in first.map(|first| self.types_of(view, first)).unwrap_or_default() {
-                            if let Value::Instance(class) = value {
-                                add(&mut values, Value::Class(class));
-                            }
-                        }
-                    }
-                    "Awaitable" | "Coroutine" => {
-                        if let Some(last) = last {
-                            return self.types_of(view, last);
-                        }
-                    }
-                    "Dict" | "dict" | "Mapping" | "MutableMapping" | "DefaultDict" | "defaultdict" | "OrderedDict" => {
-                        if let Some(last) = last {
-                            let elements = self.types_of(view, last);
-                            add(&mut values, Value::Elements(elements.into_iter().collect()));
-                        }
-                    }
-                    "List"
-                    | "list"
-                    | "Sequence"
-                    | "MutableSequence"
-                    | "Iterable"
-                    | "Iterator"
-                    | "Collection"
-                    | "Container"
-                    | "Set"
-                    | "set"
-                    | "FrozenSet"
-                    | "frozenset"
-                    | "AbstractSet"
-                    | "Deque"
-                    | "deque"
-                    | "Generator"
-                    | "AsyncIterator"
-                    | "AsyncIterable"
-                    | "AsyncGenerator"
-                    | "Tuple"
-                    | "tuple"
-                    | "KeysView"
-                    | "ValuesView"
-                    | "ContextManager"
-                    | "AbstractContextManager"
-                    | "AsyncContextManager" => {
-                        let mut elements = Values::new();
-                        let many = matches!(name.as_str(), "Tuple" | "tuple");
-                        for argument in arguments.iter().take(if many { arguments.len() } else { 1 }) {
-                            add_all(&mut elements, self.types_of(view, *argument));
-                        }
-                        add(&mut values, Value::Elements(elements.into_iter().collect()));
-                    }
-                    "Callable" => add(&mut values, Value::External),
-                    _ => return self.types_of(view, object),
-                }
-            }
+            Expression::Subscript { object, argument } => return self.generic_types(view, object, argument),
             Expression::Either(left, right) => {
                 add_all(&mut values, self.types_of(view, left));
                 add_all(&mut values, self.types_of(view, right));
@@ -132,6 +66,12 @@ impl Inference<'_> {
                     add_all(&mut values, self.types_of(view, argument));
                 }
             }
+            // `NewType("Name", Type)`
+            Expression::Invocation { callee, arguments } if self.library_function(&file, callee) == Some(Function::NewType) => {
+                if let Some(original) = self.arguments(&file, arguments).get(1) {
+                    return self.types_of(view, *original);
+                }
+            }
             Expression::Literal => add(&mut values, Value::External),
             Expression::Instance(inner) | Expression::Await(inner) => return self.types_of(view, inner),
             _ => {}
@@ -139,7 +79,72 @@ impl Inference<'_> {
         values
     }
 
-    fn arguments(&self, file: &View<'_>, argument: Option<Handle>) -> SmallVec<[Handle; 4]> {
+    /// Returns what something may hold that is declared as `object[argument]`.
+    fn generic_types(&mut self, view: u32, object: Handle, argument: Option<Handle>) -> Values {
+        let file = self.view(view);
+        let arguments = self.arguments(&file, argument);
+        let (first, last) = (arguments.first().copied(), arguments.last().copied());
+        let types = |this: &mut Self, argument: Option<Handle>| match argument {
+            Some(argument) => this.types_of(view, argument),
+            None => Values::new(),
+        };
+        match self.generic(&file, object) {
+            Some(Generic::First) => types(self, first),
+            Some(Generic::Awaited) => types(self, last),
+            Some(Generic::Union) => {
+                let mut values = Values::new();
+                for argument in arguments {
+                    add_all(&mut values, self.types_of(view, argument));
+                }
+                values
+            }
+            Some(Generic::Class) => {
+                let mut values = Values::new();
+                for value in types(self, first) {
+                    add_all(&mut values, class_of(value));
+                }
+                values
+            }
+            Some(Generic::Elements) => {
+                let elements = types(self, first);
+                only(Value::Elements(elements.into_iter().collect()))
+            }
+            Some(Generic::Mapping) => {
+                let sides = (types(self, first), types(self, last));
+                only(Value::Mapping(Rc::new(sides)))
+            }
+            Some(Generic::Tuple) => {
+                let parts: Vec<Values> = arguments.iter().map(|argument| self.types_of(view, *argument)).collect();
+                match parts.as_slice() {
+                    // `tuple[X, ...]`, whose second argument is no type.
+                    [one, rest] if rest.is_empty() || is_nothing(&file, arguments[1]) => {
+                        only(Value::Elements(one.iter().cloned().collect()))
+                    }
+                    _ => only(Value::Tuple(parts.into())),
+                }
+            }
+            Some(Generic::Callable) => {
+                let given = if arguments.len() > 1 || first.is_some() { types(self, last) } else { Values::new() };
+                only(Value::Callable(given.into_iter().collect()))
+            }
+            Some(Generic::Root | Generic::Other) => only(Value::External),
+            None => {
+                let mut values = Values::new();
+                for value in self.types_of(view, object) {
+                    match value {
+                        Value::Instance(plain) if plain.arguments.is_none() && !arguments.is_empty() => {
+                            let given = arguments.iter().map(|argument| self.types_of(view, *argument)).collect();
+                            add(&mut values, Value::Instance(Object { class: plain.class, arguments: Some(given) }));
+                        }
+                        value => add(&mut values, value),
+                    }
+                }
+                values
+            }
+        }
+    }
+
+    pub(super) fn arguments(&self, file: &View<'_>, argument: Option<Handle>) -> SmallVec<[Handle; 4]> {
         let mut arguments = SmallVec::new();
         let mut next = argument;
         while let Some(handle) = next {
@@ -200,10 +205,15 @@ impl Inference<'_> {
                     add(&mut values, if name == Some("Self") { Value::Receiver } else { Value::External });
                 }
             }
+            Role::TypeParameter => add(&mut values, Value::Variable(Variable { view, binding: handle })),
             // An alias: what it is assigned is a type.
             Role::Variable => {
                 if let Some(value) = binding.value {
-                    add_all(&mut values, self.types_of(view, value));
+                    if self.makes_variable(&file, value) {
+                        add(&mut values, Value::Variable(Variable { view, binding: handle }));
+                    } else {
+                        add_all(&mut values, self.types_of(view, value));
+                    }
                 }
             }
             _ => {}
@@ -221,25 +231,58 @@ impl Inference<'_> {
         values
     }
 
-    /// Returns the name by which an expression's type is called, where it is a plain name or attribute.
-    pub(super) fn type_name<'v>(&self, file: &'v View<'_>, handle: Handle) -> Option<&'v str> {
+    /// Returns what a generic type of the library makes of its arguments; `None` for what is no such type.
+    pub(super) fn generic(&mut self, file: &View<'_>, handle: Handle) -> Option<Generic> {
+        library::generic(self.library_name(file, handle)?)
+    }
+
+    /// Returns what a callee gives that is a function of the library.
+    pub(super) fn library_function(&self, file: &View<'_>, handle: Handle) -> Option<Function> {
+        library::function(self.library_name(file, handle)?)
+    }
+
+    /// Returns the name that the standard library, or the language, gives to what an expression names.
+    pub(super) fn library_name<'v>(&self, file: &'v View<'_>, handle: Handle) -> Option<&'v str> {
         let outline = file.outline(handle);
         match file.expression(handle)? {
-            Expression::Attribute { name, .. } => Some(outline.names.get(name)),
+            Expression::Attribute { object, name } => self.is_library_module(file, object).then(|| outline.names.get(name)),
             Expression::Name(Use::Free(name)) => Some(free_name(file, name)),
-            Expression::Name(used) => {
-                let binding = *bindings_of(file, used).first()?;
+            Expression::Name(used) => bindings_of(file, used).into_iter().find_map(|binding| {
                 let outline = file.outline(binding);
-                let bound = file.binding(binding)?;
-                match bound.role {
-                    Role::Import(import) => {
-                        let import = outline.imports.get(import as usize)?;
-                        Some(outline.names.get(import.name?))
-                    }
-                    _ => None,
-                }
-            }
+                let Role::Import(import) = file.binding(binding)?.role else { return None };
+                let import = outline.imports.get(import as usize)?;
+                let module = outline.names.get(import.module);
+                let name = outline.names.get(import.name?);
+                (library::describes(module) || self.is_outside(file, module, name)).then_some(name)
+            }),
             _ => None,
         }
     }
+
+    /// Returns whether an import leads through the repository to the library: `from .compat import Protocol`.
+    fn is_outside(&self, file: &View<'_>, module: &str, name: &str) -> bool {
+        match &*self.lookup.module(&file.context, module) {
+            ModuleResolution::Found(module) => self.lookup.exports(module).names.get(name).is_some_and(|export| {
+                export.targets.is_empty() && export.aliases.is_empty() && export.reason == Some(Reason::ExternalImport)
+            }),
+            _ => false,
+        }
+    }
+
+    fn is_library_module(&self, file: &View<'_>, handle: Handle) -> bool {
+        match file.expression(handle) {
+            Some(Expression::Attribute { object, .. }) => self.is_library_module(file, object),
+            Some(Expression::Name(used)) => bindings_of(file, used).iter().any(|binding| {
+                let outline = file.outline(*binding);
+                let Some(Role::Import(import)) = file.binding(*binding).map(|bound| bound.role) else { return false };
+                outline.imports.get(import as usize).is_some_and(|import| library::describes(outline.names.get(import.module)))
+            }),
+            _ => false,
+        }
+    }
+}
+
+/// Returns whether an argument of a generic type is none that a value could hold: `...`.
+fn is_nothing(file: &View<'_>, argument: Handle) -> bool {
+    file.expression(argument) == Some(Expression::Literal)
 }

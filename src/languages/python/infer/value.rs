@@ -13,17 +13,48 @@ use crate::model::{Reason, Target};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Module(ModuleKey),
-    Class(Place),
-    Instance(Place),
+    Class(Object),
+    Instance(Object),
     /// The instance as its class's bases see it.
-    Super(Place),
-    Function(Place, Option<Place>),
-    /// Something that gives these when iterated or subscripted.
+    Super(Object),
+    /// A function, and what it is called on.
+    Function(Place, Option<Object>),
+    /// Something that gives these when iterated, subscripted or entered.
     Elements(Rc<[Value]>),
+    /// Something with so many parts.
+    Tuple(Rc<[Values]>),
+    /// Something that gives the first when iterated, the second when subscripted.
+    Mapping(Rc<(Values, Values)>),
+    /// Something that gives these when called.
+    Callable(Rc<[Value]>),
+    /// Whatever a type variable stands for.
+    Variable(Variable),
+    /// The class of what a type variable stands for.
+    ClassOf(Variable),
     /// The type of whatever the method is called on.
     Receiver,
     /// Surely nothing of the repository.
     External,
+}
+
+/// A class, and what its type parameters stand for, when that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    pub class: Place,
+    pub arguments: Option<Rc<[Values]>>,
+}
+
+impl Object {
+    pub fn plain(class: Place) -> Self {
+        Self { class, arguments: None }
+    }
+}
+
+/// A type variable: the binding that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    pub view: u32,
+    pub binding: Handle,
 }
 
 /// A declaration of some viewed file.
@@ -69,10 +100,24 @@ pub(super) fn add_all(values: &mut Values, more: impl IntoIterator<Item = Value>
     }
 }
 
+pub(super) fn only(value: Value) -> Values {
+    SmallVec::from_iter([value])
+}
+
 pub(super) fn instance_of(value: Value) -> Values {
     match value {
-        Value::Class(class) => SmallVec::from_iter([Value::Instance(class)]),
-        Value::External | Value::Receiver => SmallVec::from_iter([value]),
+        Value::Class(class) => only(Value::Instance(class)),
+        Value::ClassOf(variable) => only(Value::Variable(variable)),
+        Value::External | Value::Receiver => only(value),
+        _ => Values::new(),
+    }
+}
+
+pub(super) fn class_of(value: Value) -> Values {
+    match value {
+        Value::Instance(class) => only(Value::Class(class)),
+        Value::Variable(variable) => only(Value::ClassOf(variable)),
+        Value::External => only(value),
         _ => Values::new(),
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! Must not know annotations but through [`Inference::types_of`]. Invariant: what is asked again while it is being answered holds nothing.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::calls::Passed;
 use super::members::Member;
 use super::names::Star;
 use super::state::Inference;
-use super::value::{End, Place, Value, Values, add, add_all};
+use super::value::{End, Object, Place, Value, Values, add, add_all, only};
 use super::view::{bindings_of, free_name};
+use crate::languages::python::library::Function;
 use crate::model::Reason;
 use crate::model::facts::{Binding, Expression, Handle, Role, Use};
 
@@ -39,54 +42,62 @@ impl Inference<'_> {
                 }
             }
             Expression::Call { callee } => {
+                if self.library_function(&file, callee) == Some(Function::DefaultMapping) {
+                    return only(Value::External);
+                }
                 for value in self.values_of(view, callee) {
-                    add_all(&mut values, self.call_values(&value));
+                    add_all(&mut values, self.called(&value));
+                }
+            }
+            Expression::Invocation { callee, arguments } => {
+                if let Some(function) = self.library_function(&file, callee) {
+                    return self.library_call(view, function, arguments);
+                }
+                for value in self.values_of(view, callee) {
+                    add_all(&mut values, self.call_values(&value, &Passed::Written(view, arguments)));
                 }
             }
             Expression::Subscript { object, argument } => {
                 for value in self.values_of(view, object) {
-                    match value {
-                        Value::Class(_) => add(&mut values, value),
-                        Value::External => {
-                            // An alias such as `List[X]`, used as a value.
-                            let _ = argument;
-                            add(&mut values, Value::External);
-                        }
-                        Value::Elements(elements) => add_all(&mut values, elements.iter().cloned()),
-                        Value::Instance(_) => add_all(&mut values, self.method_result(&value, "__getitem__")),
-                        _ => {}
-                    }
+                    add_all(&mut values, self.item(view, &value, argument));
                 }
             }
             Expression::Either(left, right) => {
                 add_all(&mut values, self.values_of(view, left));
                 add_all(&mut values, self.values_of(view, right));
             }
-            Expression::List(..) => {}
+            Expression::List(..) => {
+                let parts = self.arguments(&file, Some(handle)).iter().map(|part| self.values_of(view, *part)).collect();
+                add(&mut values, Value::Tuple(parts));
+            }
+            Expression::Sequence(element) => {
+                add(&mut values, Value::Elements(self.values_of(view, element).into_iter().collect()));
+            }
+            Expression::Mapping(key, value) => {
+                let sides = (self.values_of(view, key), self.values_of(view, value));
+                add(&mut values, Value::Mapping(Rc::new(sides)));
+            }
             Expression::Element(inner) => {
                 for value in self.values_of(view, inner) {
                     add_all(&mut values, self.iterated(&value));
                 }
             }
-            Expression::Entered(inner) => {
+            Expression::Part(inner, index) => {
                 for value in self.values_of(view, inner) {
-                    match &value {
-                        Value::Elements(elements) => add_all(&mut values, elements.iter().cloned()),
-                        Value::Instance(_) => {
-                            let mut entered = self.method_result(&value, "__enter__");
-                            if entered.is_empty() {
-                                entered = self.method_result(&value, "__aenter__");
-                            }
-                            add_all(&mut values, entered);
-                        }
-                        Value::External => add(&mut values, Value::External),
-                        _ => {}
-                    }
+                    add_all(&mut values, self.part(&value, index as usize));
                 }
             }
+            Expression::Entered(inner) => {
+                for value in self.values_of(view, inner) {
+                    add_all(&mut values, self.entered(&value));
+                }
+            }
+            Expression::Injected { .. } => return self.injected_values(view, handle),
             Expression::Await(inner) => return self.values_of(view, inner),
             Expression::Instance(annotation) => return self.types_of(view, annotation),
-            Expression::Super(class) => add(&mut values, Value::Super(Place { view, declaration: class })),
+            Expression::Super(class) => {
+                add(&mut values, Value::Super(Object::plain(Place { view, declaration: class })));
+            }
             Expression::Literal => add(&mut values, Value::External),
             // Evidence of languages that declare their types.
             _ => {}
@@ -108,27 +119,28 @@ impl Inference<'_> {
     fn compute_binding(&mut self, view: u32, handle: Handle) -> Values {
         let file = self.view(view);
         let Some(binding) = file.binding(handle) else { return Values::new() };
-        let place = |declaration: Handle| Place { view, declaration };
+        let object = |declaration: Handle| Object::plain(Place { view, declaration });
         match binding.role {
-            Role::Function => match binding.declaration {
-                Some(declaration) => SmallVec::from_iter([Value::Function(place(declaration), None)]),
-                None => Values::new(),
-            },
-            Role::Class => match binding.declaration {
-                Some(declaration) => SmallVec::from_iter([Value::Class(place(declaration))]),
-                None => Values::new(),
-            },
-            Role::Instance(class) => match binding.annotation {
-                Some(annotation) => {
-                    let mut values = self.types_of(view, annotation);
-                    if values.iter().all(|value| matches!(value, Value::External)) {
-                        values = SmallVec::from_iter([Value::Instance(place(class))]);
-                    }
-                    values
+            Role::Function => {
+                let Some(declaration) = binding.declaration else { return Values::new() };
+                let function = Value::Function(Place { view, declaration }, None);
+                match binding.value {
+                    Some(decorators) => self.decorated(view, decorators, function),
+                    None => only(function),
                 }
-                None => SmallVec::from_iter([Value::Instance(place(class))]),
-            },
-            Role::Type(class) => SmallVec::from_iter([Value::Class(place(class))]),
+            }
+            Role::Class => binding.declaration.map(|class| only(Value::Class(object(class)))).unwrap_or_default(),
+            Role::Instance(class) => {
+                let mut values = match binding.annotation {
+                    Some(annotation) => self.types_of(view, annotation),
+                    None => Values::new(),
+                };
+                if values.iter().all(|value| matches!(value, Value::External | Value::Variable(_))) {
+                    values = only(Value::Instance(object(class)));
+                }
+                values
+            }
+            Role::Type(class) => only(Value::Class(object(class))),
             Role::Import(import) => {
                 let followed = self.import(view, handle.in_body(), import);
                 let mut values = Values::new();
@@ -208,38 +220,76 @@ impl Inference<'_> {
                     add_all(&mut values, self.end_values(end));
                 }
             }
-            Value::Class(class) | Value::Instance(class) | Value::Super(class) => {
+            Value::Class(object) | Value::Instance(object) | Value::Super(object) => {
                 let instance = !matches!(value, Value::Class(_));
+                if &**name == "__class__" && instance {
+                    return only(Value::Class(object.clone()));
+                }
                 let Some(member) = self.member(value, name) else {
-                    if self.linearization(*class).iter().any(Option::is_none) {
+                    for container in self.containers_of(object) {
+                        add_all(&mut values, self.container_attribute(&container, name));
+                    }
+                    if self.linearization(object.class).iter().any(Option::is_none) {
                         add(&mut values, Value::External);
                     }
                     return values;
                 };
-                add_all(&mut values, self.member_values(&member, *class, instance, name));
+                add_all(&mut values, self.member_values(&member, object, instance, name));
+            }
+            Value::Elements(_) | Value::Mapping(_) | Value::Tuple(_) => {
+                add_all(&mut values, self.container_attribute(value, name));
+            }
+            Value::Variable(variable) => {
+                add_all(&mut values, self.each(*variable, |this, value| this.attribute_values(value, name)));
+            }
+            Value::ClassOf(_) => {
+                for class in self.settled(only(value.clone())) {
+                    add_all(&mut values, self.attribute_values(&class, name));
+                }
             }
             Value::External => add(&mut values, Value::External),
-            Value::Elements(_) | Value::Function(..) | Value::Receiver => {}
+            Value::Function(..) | Value::Callable(_) | Value::Receiver => {}
         }
         values
     }
 
-    fn member_values(&mut self, member: &Member, receiver: Place, instance: bool, name: &str) -> Values {
+    fn member_values(&mut self, member: &Member, receiver: &Object, instance: bool, name: &str) -> Values {
         let file = self.view(member.owner.view);
         let mut values = Values::new();
         let bindings: SmallVec<[Handle; 2]> = member.bound.map(|used| bindings_of(&file, used)).unwrap_or_default();
         for handle in bindings {
             let Some(binding) = file.binding(handle) else { continue };
+            let held = self.binding_values(member.owner.view, handle);
             match (binding.role, binding.declaration) {
                 (Role::Function, Some(declaration)) => {
                     let function = Place { view: member.owner.view, declaration };
-                    if instance && file.function(declaration).is_some_and(|shape| shape.property) {
-                        add_all(&mut values, self.result(function, Some(receiver)));
-                    } else {
-                        add(&mut values, Value::Function(function, Some(receiver)));
+                    let property = file.function(declaration).is_some_and(|shape| shape.property);
+                    for value in held {
+                        match value {
+                            Value::Function(function, None) if property && instance => {
+                                add_all(&mut values, self.result(function, Some(receiver), &Passed::Nothing));
+                            }
+                            Value::Function(function, None) => {
+                                add(&mut values, Value::Function(function, Some(receiver.clone())));
+                            }
+                            descriptor => match self.described(&descriptor, instance) {
+                                Some(described) if described.is_empty() => {
+                                    add_all(&mut values, self.result(function, Some(receiver), &Passed::Nothing));
+                                }
+                                Some(described) => add_all(&mut values, described),
+                                None => add(&mut values, descriptor),
+                            },
+                        }
                     }
                 }
-                _ => add_all(&mut values, self.binding_values(member.owner.view, handle)),
+                _ => {
+                    for value in held {
+                        match self.described(&value, instance) {
+                            Some(described) => add_all(&mut values, described),
+                            None => add(&mut values, value),
+                        }
+                    }
+                }
             }
         }
         if values.is_empty()
@@ -254,89 +304,31 @@ impl Inference<'_> {
                 }
             }
         }
+        if let Some((owner, used)) = member.declared {
+            let declared = Member { owner, bound: Some(used), certain: member.certain, declared: None };
+            add_all(&mut values, self.member_values(&declared, receiver, instance, name));
+        }
         for value in &mut values {
             if *value == Value::Receiver {
-                *value = Value::Instance(receiver);
+                *value = Value::Instance(receiver.clone());
             }
         }
-        values
+        self.in_object(values, receiver, member.owner)
     }
 
-    /// Returns what calling a value gives.
-    fn call_values(&mut self, value: &Value) -> Values {
-        match value {
-            Value::Class(class) => SmallVec::from_iter([Value::Instance(*class)]),
-            Value::Function(function, receiver) => self.result(*function, *receiver),
-            Value::Instance(_) => self.method_result(value, "__call__"),
-            Value::External | Value::Elements(_) => SmallVec::from_iter([Value::External]),
-            Value::Module(_) | Value::Super(_) | Value::Receiver => Values::new(),
+    /// Returns what an attribute gives whose class holds a descriptor; `None` when it holds something else.
+    fn described(&mut self, value: &Value, instance: bool) -> Option<Values> {
+        let Value::Instance(descriptor) = value else { return None };
+        self.member(value, "__get__")?;
+        if !instance {
+            return None;
         }
-    }
-
-    fn result(&mut self, function: Place, receiver: Option<Place>) -> Values {
-        let file = self.view(function.view);
-        let Some(shape) = file.function(function.declaration) else { return Values::new() };
-        let mut values = Values::new();
-        for declared in &shape.returns {
-            for value in self.types_of(function.view, *declared) {
-                match (value, receiver) {
-                    (Value::Receiver, Some(class)) => add(&mut values, Value::Instance(class)),
-                    (Value::Receiver, None) => {}
-                    (value, _) => add(&mut values, value),
-                }
-            }
+        let mut values = self.method_result(value, "__get__");
+        if values.len() > 1 {
+            // Asked of the class, most descriptors give themselves.
+            values.retain(|other| !matches!(other, Value::Instance(object) if object.class == descriptor.class));
         }
-        if shape.returns.is_empty() {
-            for returned in &shape.returned {
-                let own = match file.expression(*returned) {
-                    Some(Expression::Name(Use::One(binding))) => match file.binding(binding).map(|binding| binding.role) {
-                        Some(Role::Instance(_)) => receiver.map(Value::Instance),
-                        Some(Role::Type(_)) => receiver.map(Value::Class),
-                        _ => None,
-                    },
-                    Some(Expression::Call { callee }) => match file.expression(callee) {
-                        Some(Expression::Name(Use::One(binding))) => match file.binding(binding).map(|binding| binding.role) {
-                            Some(Role::Type(_)) => receiver.map(Value::Instance),
-                            _ => None,
-                        },
-                        _ => None,
-                    },
-                    _ => None,
-                };
-                match own {
-                    Some(value) => add(&mut values, value),
-                    None => add_all(&mut values, self.values_of(function.view, *returned)),
-                }
-            }
-        }
-        values
-    }
-
-    fn method_result(&mut self, value: &Value, method: &str) -> Values {
-        let name: Arc<str> = method.into();
-        let mut values = Values::new();
-        for method in self.attribute_values(value, &name) {
-            add_all(&mut values, self.call_values(&method));
-        }
-        values
-    }
-
-    fn iterated(&mut self, value: &Value) -> Values {
-        match value {
-            Value::Elements(elements) => elements.iter().cloned().collect(),
-            Value::Instance(_) => {
-                let mut values = Values::new();
-                for iterator in self.method_result(value, "__iter__") {
-                    match &iterator {
-                        Value::Elements(elements) => add_all(&mut values, elements.iter().cloned()),
-                        Value::Instance(_) => add_all(&mut values, self.method_result(&iterator, "__next__")),
-                        _ => {}
-                    }
-                }
-                values
-            }
-            Value::External => SmallVec::from_iter([Value::External]),
-            _ => Values::new(),
-        }
+        values.retain(|value| !matches!(value, Value::External));
+        Some(self.settled(values))
     }
 }
