@@ -6,6 +6,7 @@
 pub mod site;
 pub mod words;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::model::{EdgeKind, Reason, Resolution};
@@ -165,7 +166,7 @@ pub fn aliases(imports: &[Import], name: &str, file: &SourceFile) -> Vec<Arc<str
     found
 }
 
-/// A definition around a reference.
+/// A function around a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     pub line: u32,
@@ -178,8 +179,10 @@ pub struct Around<'a> {
     pub imports: &'a [Import],
     /// `None` when the generation holds no source of the file.
     pub file: Option<&'a SourceFile>,
-    /// The definitions that it stands in, the innermost first.
+    /// The functions that it stands in, the innermost first.
     pub scopes: &'a [Scope],
+    /// The lines of the innermost class that it stands in, else of the whole file.
+    pub class: &'a RangeInclusive<u32>,
 }
 
 /// Makes the sentence of a reference. `targets` are those of its edges in their order.
@@ -273,8 +276,12 @@ impl Evidence {
         let is_plain = chain.chars().all(|character| is_word(character) || character == '.');
         let mention = |what: &str, mention: Mention| Self::Mention { what: what.to_owned(), mention };
         if matches!(root, "self" | "this" | "cls") {
-            let assigned = || site::assignment(file, chain, reference.line).map(|found| mention(chain, found));
-            return if is_plain && chain != root { assigned() } else { None };
+            // Of the instance itself it is the member that may be set without being a definition.
+            let own = if chain == root { format!("{chain}.{}", reference.name) } else { chain.to_owned() };
+            if !is_plain || (chain == root && !reference.edges.is_empty()) {
+                return None;
+            }
+            return site::assignment(file, &own, reference.line, around.class).map(|found| mention(&own, found));
         }
         let line = reference.line;
         // A type or a name of the language that stands in a head is not declared there.

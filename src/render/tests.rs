@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::budget::{BudgetTooSmall, fit};
 use super::json::encode;
 use crate::model::{ContentHash, PathPrefix, RepoPath, SymbolKind};
-use crate::query::request::{MAX_BYTES, MAX_LIMIT, MIN_BYTES, Paths, Relation};
+use crate::query::request::{MAX_BYTES, MAX_LIMIT, MIN_BYTES, Paths, References, Relation};
 use crate::query::response::{OUTPUT_BUDGET, Status};
 use crate::query::tests::graph::{self, Dice};
 use crate::query::tests::{ask_between, ask_within};
@@ -35,6 +35,7 @@ fn operations(generation: &Generation, dice: &mut Dice, limit: usize) -> Vec<Ope
         Operation::Callees(relation(busiest, 1)),
         Operation::Impact(relation(busiest, 2)),
         Operation::Impact(relation(file, 5)),
+        Operation::Diagnostics(References { path: prefix.clone(), symbol_id: None, name: Some(busiest.name.to_string()), limit }),
         Operation::AffectedTests(Paths { paths: vec![path(source)], prefix, limit }),
         Operation::Read { path: path(file), file_sha256: file.file_hash, start_line: 1, end_line: limit as u64 * 4 },
     ]

@@ -3,6 +3,8 @@
 //! Must not know the graph; it reads text and understands no language. Invariant: it only finds lines and pieces of them to be shown;
 //! nothing it finds decides what a reference means.
 
+use std::ops::RangeInclusive;
+
 use crate::query::source::SourceFile;
 
 /// Most lines that a receiver may go back.
@@ -60,7 +62,7 @@ pub fn receiver(file: &SourceFile, line: u32, column: u32) -> Receiver {
     }
 }
 
-const ACCESSORS: [&str; 5] = ["?.", "!.", "::", "->", "."];
+const ACCESSORS: [&str; 4] = ["?.", "!.", "::", "."];
 
 /// Reads the receiver from the end of a text; `None` when it may begin before the text does.
 fn backwards(text: &str) -> Option<Receiver> {
@@ -211,13 +213,16 @@ fn is_comment(line: &str) -> bool {
 fn is_bound_at(line: &str, at: usize, word: &str) -> bool {
     let before = line[..at].trim_end();
     let follows = |keyword: &&str| before.strip_suffix(*keyword).is_some_and(|rest| !rest.ends_with(is_word));
-    if ["as", "for", "var", "let", "const", "mut"].iter().any(follows) {
+    if ["as", "var", "let", "const", "mut"].iter().any(follows) {
         return true;
     }
     let open = |from: char, to: char| before.matches(from).count() > before.matches(to).count();
     if open('(', ')') || open('[', ']') || open('{', '}') {
-        // An argument, a default or a property.
+        // An argument, a default, a property, or a name of a comprehension alone.
         return false;
+    }
+    if follows(&"for") {
+        return true;
     }
     let mut after = line[at + word.len()..].trim_start();
     if after.starts_with(',') {
@@ -254,12 +259,13 @@ pub fn mention(file: &SourceFile, word: &str, from: u32, line: u32) -> Option<Me
     last.or(first)
 }
 
-/// Finds a line anywhere in a file that gives a member of the instance its value: the nearest before a place, else the first after it.
-pub fn assignment(file: &SourceFile, member: &str, line: u32) -> Option<Mention> {
+/// Finds a line that gives a member of the instance its value, within the lines of its class: the nearest before a place, else the first after
+/// it.
+pub fn assignment(file: &SourceFile, member: &str, line: u32, class: &RangeInclusive<u32>) -> Option<Mention> {
     let mut nearest: Option<Mention> = None;
-    for number in 1..=file.line_count() {
-        let Some(text) = file.line(number) else { continue };
-        if is_comment(text) || (number > line && nearest.is_some()) {
+    for number in class.clone() {
+        let Some(text) = file.line(number) else { break };
+        if is_comment(text) || number == line || (number > line && nearest.is_some()) {
             continue;
         }
         if words_at(text, member).any(|at| is_bound_at(text, at, member)) {
@@ -305,6 +311,7 @@ mod tests {
             ("rows[0].^save()", "rows[0]"),
             ("\"a, b\".^split()", "\"a, b\""),
             ("a?.b!.^c()", "a?.b"),
+            ("def f(x) -> ^List", "none"),
             ("Self::^new()", "Self"),
             ("std::mem::^take()", "std::mem"),
             ("query\n    .filter(x)\n    .^all()", "query.filter(x)"),
@@ -335,6 +342,8 @@ mod tests {
         check("conn: Pool = get()\nconn.save()", "conn", Some((1, true)));
         check("with get() as conn:\n    conn.save()", "conn", Some((1, true)));
         check("for conn in pool:\n    conn.save()", "conn", Some((1, true)));
+        check("for (const conn of pool) {\n  conn.save()", "conn", Some((1, true)));
+        check("[c(conn) for conn in pool]\nconn.save()", "conn", Some((1, false)));
         check("const conn = get();\nconn.save()", "conn", Some((1, true)));
         check("# conn = 1\nconn.save()", "conn", None);
         check("if conn == 1:\n    conn.save()", "conn", Some((1, false)));
@@ -378,8 +387,9 @@ mod tests {
     #[test]
     fn assignments_of_members() {
         let text = "class A:\n    def __init__(self):\n        self.c = make()\n    def f(self):\n        self.c.go()\n        self.c = 2\n";
-        let found = |line| assignment(&file(text), "self.c", line).map(|mention| mention.line);
+        let found = |line| assignment(&file(text), "self.c", line, &(1..=9)).map(|mention| mention.line);
         assert_eq!((found(5), found(1), found(7)), (Some(3), Some(3), Some(6)));
-        assert_eq!(assignment(&file(text), "self.d", 5), None);
+        assert_eq!(assignment(&file(text), "self.d", 5, &(1..=9)), None);
+        assert_eq!(assignment(&file(text), "self.c", 5, &(4..=5)), None);
     }
 }

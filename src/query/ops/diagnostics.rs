@@ -2,6 +2,7 @@
 //! exactly the references that have no certain edge.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::model::{EdgeKind, PathPrefix, SymbolId, SymbolKind};
@@ -184,18 +185,23 @@ fn named(
     Ok(found)
 }
 
-/// Returns the definitions around a reference, the innermost first.
-fn scopes(generation: &Generation, files: &mut Files, source: NodeId) -> Result<Vec<Scope>> {
+/// Returns the functions around a reference, the innermost first, and the lines of the class around it.
+fn scopes(generation: &Generation, files: &mut Files, source: NodeId) -> Result<(Vec<Scope>, RangeInclusive<u32>)> {
     let mut found = Vec::new();
+    let mut class = None;
     let mut next = Some(source);
     while let Some(id) = next {
         let node = files.node(generation, id)?;
         next = node.parent;
-        if matches!(node.kind, SymbolKind::Function | SymbolKind::Method) {
-            found.push(Scope { line: node.name_line.max(node.start_line), signature: node.signature.clone() });
+        match node.kind {
+            SymbolKind::Function | SymbolKind::Method => {
+                found.push(Scope { line: node.name_line.max(node.start_line), signature: node.signature.clone() });
+            }
+            SymbolKind::Class => class = class.or(Some(node.start_line..=node.end_line)),
+            _ => {}
         }
     }
-    Ok(found)
+    Ok((found, class.unwrap_or(1..=u32::MAX)))
 }
 
 /// Makes the item of a reference.
@@ -220,8 +226,8 @@ fn report(context: &mut Context<'_>, files: &mut Files, reference: &Reference) -
     let source = files.node(generation, reference.source)?;
     let is_file = source.kind == SymbolKind::File;
     let (symbol, name) = (source.symbol.hex(), if is_file { source.path.to_string() } else { select::qualified(source) });
-    let scopes = scopes(generation, files, reference.source)?;
-    let around = Around { imports: &imports, file: file.as_deref(), scopes: &scopes };
+    let (scopes, class) = scopes(generation, files, reference.source)?;
+    let around = Around { imports: &imports, file: file.as_deref(), scopes: &scopes, class: &class };
     let explanation = explain::sentence(reference, &targets, around);
     let more = targets.len().checked_sub(MAX_TARGETS).filter(|more| *more > 0);
     targets.truncate(MAX_TARGETS);
