@@ -18,6 +18,9 @@ use crate::model::{Reason, RepoPath, Resolution, Target};
 pub(super) const WHOLE: &str = "export=";
 pub(super) const DEFAULT: &str = "default";
 
+/// The name under which a module keeps what it declares for every file (`declare global`); no source can write it.
+pub(super) const EVERYWHERE: &str = "declare global";
+
 /// The rule of names that a star brings: those of several stars must be one.
 pub(super) const STAR: &str = "wildcard_import";
 
@@ -102,7 +105,7 @@ fn table(
             }
             let table = known(&source);
             whole.open |= table.open;
-            for name in table.names.keys().filter(|name| !matches!(name.as_ref(), DEFAULT | WHOLE)) {
+            for name in table.names.keys().filter(|name| !matches!(name.as_ref(), DEFAULT | WHOLE | EVERYWHERE)) {
                 if !whole.names.contains_key(name) {
                     let alias = Alias { module: source.clone(), name: Some(Arc::clone(name)) };
                     let aliases = starred.entry(Arc::clone(name)).or_default();

@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Dialect, ExtractError, grammar, text};
+use crate::model::facts::{Handle, Use};
 use crate::model::{DefinitionKey, FileFacts, ParseStatus, RepoPath, Surface};
 
 pub(super) use configuration::is_configuration;
@@ -33,7 +34,7 @@ pub(super) use resolve::{rebindings, resolve};
 /// The name of the lookup space that the languages of the family share.
 pub(super) const FAMILY: &str = "ecmascript";
 
-pub(super) const RESOLVER: &str = "ecmascript-resolver-1";
+pub(super) const RESOLVER: &str = "ecmascript-resolver-2";
 
 /// Makes a language of the family.
 macro_rules! language {
@@ -136,7 +137,7 @@ const MAX_REPAIRS: usize = 3;
 
 /// Makes the facts of one file.
 pub(super) fn extract_facts(source: &str, dialect: Dialect, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError> {
-    let grammar = syntax::Grammar::of(dialect);
+    let mut grammar = syntax::Grammar::of(dialect);
     let mut tree = grammar::parse(&grammar.language, source.as_bytes(), stop)?;
     let mut read = Cow::Borrowed(source);
     for _ in 0..MAX_REPAIRS {
@@ -146,6 +147,14 @@ pub(super) fn extract_facts(source: &str, dialect: Dialect, stop: &mut dyn FnMut
         let Some(repaired) = repair::repaired(&read, &tree) else { break };
         tree = grammar::parse(&grammar.language, repaired.as_bytes(), stop)?;
         read = Cow::Owned(repaired);
+    }
+    // Annotations of types in JavaScript are those of Flow, which are written like those of TypeScript as a rule.
+    if dialect == syntax::JAVASCRIPT && tree.root_node().has_error() {
+        let typed = syntax::Grammar::of(syntax::TSX);
+        let read = grammar::parse(&typed.language, source.as_bytes(), stop)?;
+        if !read.root_node().has_error() {
+            (tree, grammar) = (read, typed);
+        }
     }
     let line_starts = line_starts(source);
     let root = tree.root_node();
@@ -167,16 +176,30 @@ pub(super) fn extract_facts(source: &str, dialect: Dialect, stop: &mut dyn FnMut
     })
 }
 
-/// Returns the names that a script, which is no module, gives to every other file.
+/// Returns the names that a file gives to every other file: those of a script, which is no module, and of `declare global`.
 pub(super) fn global_names(surface: &Surface) -> Vec<(Arc<str>, DefinitionKey)> {
-    if surface.public.is_none() {
-        return Vec::new();
-    }
-    let declarations = surface.outline.declarations.iter();
-    let mut names: Vec<_> = declarations
-        .filter(|declaration| !declaration.key.qualified.contains('.'))
-        .map(|declaration| (Arc::clone(&declaration.key.qualified), declaration.key.clone()))
-        .collect();
+    let outline = &surface.outline;
+    let mut names: Vec<_> = match &surface.public {
+        Some(_) => {
+            let declarations = outline.declarations.iter().filter(|declaration| !declaration.key.qualified.contains('.'));
+            declarations.map(|declaration| (Arc::clone(&declaration.key.qualified), declaration.key.clone())).collect()
+        }
+        None => {
+            let bindings: Vec<Handle> = match surface.bound(exports::EVERYWHERE) {
+                Some(Use::One(binding)) => vec![binding],
+                Some(Use::Many(set)) => {
+                    outline.sets.get(set.index()).into_iter().flatten().map(|reaching| reaching.binding).collect()
+                }
+                _ => return Vec::new(),
+            };
+            let bindings = bindings.iter().filter_map(|binding| outline.bindings.get(binding.index()));
+            let declared = bindings.filter_map(|binding| {
+                let declaration = outline.declarations.get(binding.declaration?.index())?;
+                Some((Arc::from(outline.names.get(binding.name)), declaration.key.clone()))
+            });
+            declared.collect()
+        }
+    };
     names.sort();
     names.dedup();
     names

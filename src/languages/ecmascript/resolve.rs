@@ -275,6 +275,13 @@ impl Resolver<'_> {
         }
     }
 
+    /// Returns whether a definition may stand for a type; of JavaScript functions that make instances do.
+    fn is_type(&mut self, target: &Target) -> bool {
+        let typed = [".ts", ".tsx", ".mts", ".cts"].iter().any(|ending| target.file.as_str().ends_with(ending));
+        let kind = self.inference.kind_of(target);
+        !typed || !matches!(kind, Some(SymbolKind::Variable | SymbolKind::Constant | SymbolKind::Function))
+    }
+
     fn one_binding(&mut self, handle: Handle, sense: Sense) -> Meaning {
         let view = Rc::clone(&self.view);
         let Some(binding) = view.binding(handle) else { return Meaning::nothing(Reason::UnresolvedName) };
@@ -285,7 +292,16 @@ impl Resolver<'_> {
         match is_import(binding.role) {
             Some(import) => {
                 let followed = self.inference.import(0, handle.in_body(), import);
-                self.followed(&followed, sense, "esm_import")
+                let meaning = self.followed(&followed, sense, "esm_import");
+                if sense == Sense::Type
+                    && !meaning.targets.is_empty()
+                    && !meaning.targets.iter().any(|target| self.is_type(target))
+                {
+                    // The name of a type goes past what is a value only, to a global of the language as a rule.
+                    let name = self.binding_name(handle);
+                    return Meaning::nothing(if is_global(&name) { Reason::ExternalImport } else { Reason::UnresolvedName });
+                }
+                meaning
             }
             None => match (binding.role, binding.value) {
                 // `import A = B.C`
@@ -398,7 +414,10 @@ impl Resolver<'_> {
                         if targets.is_empty() {
                             return Meaning::nothing(Reason::LocalBinding);
                         }
-                        let reason = (!member.certain || conditional || targets.len() > 1).then_some(Reason::AmbiguousMember);
+                        // A property that holds what a name means is no name for it; what is exported is.
+                        let held = !matches!(self.view.expression(object), Some(Expression::Object(_))) && self.is_held(&member);
+                        let uncertain = !member.certain || conditional || held || targets.len() > 1;
+                        let reason = uncertain.then_some(Reason::AmbiguousMember);
                         let rule = if reason.is_some() { "receiver_hint" } else { "static_member" };
                         return self.check_rebound(Meaning { targets, rule, reason });
                     }
@@ -447,6 +466,15 @@ impl Resolver<'_> {
         }
         let reason = if targets.len() > 1 { Reason::AmbiguousMember } else { Reason::DynamicReceiver };
         Meaning { targets, rule: self.receiver_rule(object), reason: Some(reason) }
+    }
+
+    /// Returns whether a member is a property that was given the value of a name: `Class.member = name`.
+    fn is_held(&self, member: &Member) -> bool {
+        let file = self.inference.view(member.owner.view);
+        file.bindings_of(member.used)
+            .into_iter()
+            .filter_map(|handle| file.binding(handle))
+            .any(|binding| binding.declaration.is_none() && binding.annotation.is_none() && is_import(binding.role).is_none())
     }
 
     /// Returns whether something else may have been assigned to a member.

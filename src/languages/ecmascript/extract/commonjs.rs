@@ -120,7 +120,9 @@ impl<'s, 't> Walk<'s, 't> {
                     self.refer(key, EdgeKind::Imports, false, RawSubject::Imported(import));
                     if matches!(local.kind, Kind::Identifier | Kind::ShorthandPattern) {
                         let local = self.name(self.text(local.node));
-                        self.import_binding(scope, local, import);
+                        let binding = self.import_binding(scope, local, import);
+                        // A copy made when the promise is kept, and no name for the export itself.
+                        self.raw.bindings[binding as usize].written = is_import;
                     } else {
                         let binding = self.hidden_import(import);
                         let evidence = self.push_expression(RawExpression::Binding(binding));
@@ -172,7 +174,8 @@ impl<'s, 't> Walk<'s, 't> {
         if is_module && text == "exports" {
             let name = self.name(WHOLE);
             self.raw.is_commonjs = true;
-            return match right.kind {
+            let known = self.raw.exports.len();
+            let value = match right.kind {
                 Kind::Assignment => {
                     let value = self.expression(right.node);
                     self.export_evidence(name, value);
@@ -180,6 +183,8 @@ impl<'s, 't> Walk<'s, 't> {
                 }
                 _ => self.export_value(name, "exports", whole, property.node, right),
             };
+            self.refer_exported(object.node, name, known, right);
+            return value;
         }
         let is_exports = self.is_exports(object.node)
             || object.kind == Kind::Member && {
@@ -189,9 +194,45 @@ impl<'s, 't> Walk<'s, 't> {
                 })
             };
         if is_exports {
-            return self.assign_export(whole, (property.node, text), right);
+            let known = self.raw.exports.len();
+            let value = self.assign_export(whole, (property.node, text), right);
+            if object.kind == Kind::Identifier {
+                let name = self.name(text);
+                self.refer_exported(object.node, name, known, right);
+            }
+            return value;
         }
         self.assign_defined(whole, left, object, (property.node, text), right)
+    }
+
+    /// Notes that the `module` of `module.exports = f`, or the `exports` of `exports.f = …`, stands for what is exported there: an export
+    /// made since `known`. What is given away several times, or is a part of something else, has no such name.
+    fn refer_exported(&mut self, token: Node<'t>, name: u32, known: usize, value: Child<'t>) {
+        let again = self.raw.exports.iter().take(known).any(|(exported, _)| *exported == name);
+        if again || matches!(value.kind, Kind::Member | Kind::Subscript | Kind::Assignment) {
+            return;
+        }
+        let export = self.raw.exports.iter().skip(known).find(|(exported, _)| *exported == name).map(|(_, export)| *export);
+        let exported = match export {
+            Some(RawExport::Use(used)) => used,
+            Some(RawExport::Binding(binding)) if self.raw.bindings[binding as usize].declaration != NONE => {
+                // Some such bindings have no scope; one of their own makes them a use.
+                let scope = self.push_scope(ScopeKind::Block, true);
+                let name = self.raw.bindings[binding as usize].name;
+                self.raw.groups.insert(group_key(scope, name), binding);
+                self.in_scope(scope, |walk| walk.add_use(name, VALUE))
+            }
+            _ => return,
+        };
+        let value = self.push_expression(RawExpression::Name(exported));
+        let local = self.name(self.text(token));
+        let scope = self.push_scope(ScopeKind::Block, false);
+        self.in_scope(scope, |walk| {
+            let new = NewBinding { annotation: value, ..NewBinding::of_value(value) };
+            walk.bind(scope, local, NewBinding { role: RawRole::Alias, ..new });
+            let used = walk.add_use(local, VALUE);
+            walk.refer(token, EdgeKind::References, false, RawSubject::Name(used));
+        });
     }
 
     /// `const api = module.exports = …`: what is exported is the variable.

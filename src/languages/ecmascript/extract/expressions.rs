@@ -472,7 +472,7 @@ impl<'s, 't> Walk<'s, 't> {
     }
 
     /// A function without a name of its own: it belongs to what is around it; one that has a name is a definition.
-    fn function_value(&mut self, child: Child<'t>, expected: u32) -> u32 {
+    pub(super) fn function_value(&mut self, child: Child<'t>, expected: u32) -> u32 {
         let fields = &self.grammar.fields;
         let children = self.children(child.node);
         let function = self.push_function();

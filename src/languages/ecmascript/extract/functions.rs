@@ -81,7 +81,10 @@ impl<'s, 't> Walk<'s, 't> {
             }
         });
         let is_declared = children.field(fields.return_type).is_some() || children.field(fields.kind_of).is_some();
-        self.frames.push(Frame::default());
+        // Functions that are returned stand for what the declared result says.
+        let plain = returns != NONE && !is_async && !generator && children.field(fields.body).is_some();
+        let expected = if plain { self.push_expression(RawExpression::Instance(returns)) } else { NONE };
+        self.frames.push(Frame { returned: Vec::new(), expected });
         if let Some(body) = children.field(fields.body) {
             self.in_scope(scope, |walk| {
                 walk.in_owner(context.owner, |walk| {
@@ -89,7 +92,7 @@ impl<'s, 't> Walk<'s, 't> {
                         if body.kind == Kind::Block {
                             walk.block_statements(body.node);
                         } else {
-                            let value = walk.expression(body.node);
+                            let value = walk.result(body);
                             if let Some(frame) = walk.frames.last_mut() {
                                 frame.returned.push(value);
                             }
@@ -98,7 +101,7 @@ impl<'s, 't> Walk<'s, 't> {
                 });
             });
         }
-        let frame = self.frames.pop().unwrap_or_default();
+        let returned = self.frames.pop().map_or_else(Vec::new, |frame| frame.returned);
         self.this = before_this;
         let known = &mut self.raw.functions[function as usize];
         if known.type_parameters.is_empty() {
@@ -112,9 +115,21 @@ impl<'s, 't> Walk<'s, 't> {
         if is_declared {
             known.returns.push(returns);
         } else {
-            known.returned.extend(frame.returned.into_iter().filter(|value| *value != NONE && *value != self.literal));
+            known.returned.extend(returned.into_iter().filter(|value| *value != NONE && *value != self.literal));
         }
         (self.exported, self.wrapper) = (exported, wrapper);
+    }
+
+    /// Walks what a function gives back.
+    pub(super) fn result(&mut self, value: Child<'t>) -> u32 {
+        let expected = self.frames.last().map_or(NONE, |frame| frame.expected);
+        match value.kind {
+            Kind::Arrow | Kind::FunctionExpression | Kind::GeneratorFunction if expected != NONE => {
+                self.function_value(value, expected)
+            }
+            Kind::Object if expected != NONE => self.object(value.node, expected),
+            _ => self.expression(value.node),
+        }
     }
 
     /// Returns the evidence for a parameter of a function that is handed to a callee.
@@ -154,7 +169,9 @@ impl<'s, 't> Walk<'s, 't> {
                 }
                 let value = if value == NONE || value == self.literal { given } else { value };
                 self.pattern(pattern, scope, RawRole::Parameter, annotation, value);
-                Some(annotation)
+                // What the rest of the arguments are each.
+                let rest = pattern.kind == Kind::RestPattern && annotation != NONE;
+                Some(if rest { self.push_expression(RawExpression::Element(annotation)) } else { annotation })
             }
             Kind::Identifier | Kind::Undefined => {
                 let name = self.name(self.text(parameter.node));

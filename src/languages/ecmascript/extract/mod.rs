@@ -39,9 +39,10 @@ const MAX_SIGNATURE: usize = 300;
 const MAX_ARGUMENTS: usize = 8;
 
 /// The function whose body is being walked.
-#[derive(Default)]
 struct Frame {
     returned: Vec<u32>,
+    /// The evidence for what it is declared to give back.
+    expected: u32,
 }
 
 /// What `this` means: a class and whether it is the class itself.

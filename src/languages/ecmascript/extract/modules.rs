@@ -46,6 +46,7 @@ impl<'s, 't> Walk<'s, 't> {
             self.refer_module(source.node, import);
             let local = self.name(self.text(name.node));
             self.import_binding(self.scope, local, import);
+            self.refer_alias(name.node, local);
             return;
         }
         let Some(source) = children.field(fields.source).or_else(|| children.kind(Kind::String)) else { return };
@@ -99,7 +100,15 @@ impl<'s, 't> Walk<'s, 't> {
         let value = self.unexported(|walk| walk.namespace_name(*target));
         let new = NewBinding { annotation: value, ..NewBinding::of_value(value) };
         let new = NewBinding { role: RawRole::Alias, meanings: VALUE | TYPE | SPACE, ..new };
+        let token = children[0].node;
         self.bind(self.scope, local, new);
+        self.refer_alias(token, local);
+    }
+
+    /// Notes what the name that an import gives stands for.
+    fn refer_alias(&mut self, token: Node<'t>, local: u32) {
+        let used = self.add_use(local, VALUE | TYPE | SPACE);
+        self.refer(token, EdgeKind::Imports, false, RawSubject::Name(used));
     }
 
     pub(super) fn export_statement(&mut self, node: Node<'t>) {

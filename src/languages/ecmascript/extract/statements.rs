@@ -5,6 +5,7 @@
 use super::functions::FunctionContext;
 use super::names::NewBinding;
 use super::*;
+use crate::languages::ecmascript::exports::EVERYWHERE;
 
 impl<'s, 't> Walk<'s, 't> {
     /// Walks the statements of a block in the scope that is open.
@@ -65,7 +66,7 @@ impl<'s, 't> Walk<'s, 't> {
             }
             Kind::Return => {
                 for child in self.children(node).named() {
-                    let value = self.expression(child.node);
+                    let value = self.result(child);
                     if let Some(frame) = self.frames.last_mut() {
                         frame.returned.push(value);
                     }
@@ -313,7 +314,8 @@ impl<'s, 't> Walk<'s, 't> {
             self.export_again(scope, name, same);
             return same;
         }
-        if self.raw.scopes[scope as usize].outer {
+        // What a block binds is its own, wherever the block stands.
+        if self.raw.scopes[scope as usize].outer && self.raw.scopes[scope as usize].kind == ScopeKind::Body {
             let (whole, head_end) = self.declarator.unwrap_or((node, node.end_byte()));
             let text = self.raw.names[name as usize];
             let at = Declared { whole, name: node, head_end };
@@ -501,6 +503,17 @@ impl<'s, 't> Walk<'s, 't> {
         (self.exported, self.wrapper) = (exported, wrapper);
     }
 
+    /// Gives what a scope binds, of the bindings made since `known`, to every file.
+    fn export_to_all(&mut self, scope: u32, known: usize) {
+        let everywhere = self.name(EVERYWHERE);
+        for binding in known as u32..self.raw.bindings.len() as u32 {
+            let name = self.raw.bindings[binding as usize].name;
+            if self.bound_here(scope, name).any(|here| here == binding) {
+                self.raw.exports.push((everywhere, RawExport::Binding(binding)));
+            }
+        }
+    }
+
     fn ambient(&mut self, node: Node<'t>) {
         let before = std::mem::replace(&mut self.ambient, true);
         self.wrapper = Some(self.wrapper.unwrap_or(node));
@@ -512,7 +525,9 @@ impl<'s, 't> Walk<'s, 't> {
                 Kind::Block if is_global => {
                     self.wrapper = None;
                     let inner = self.push_scope(ScopeKind::Body, true);
+                    let known = self.raw.bindings.len();
                     self.in_scope(inner, |walk| walk.block_statements(child.node));
+                    self.export_to_all(inner, known);
                 }
                 Kind::PropertyIdentifier => {}
                 _ => self.statement(child),

@@ -3,6 +3,7 @@
 //! Must not know what declares them. Invariant: a name in a type means a type, its qualifier a namespace.
 
 use super::*;
+use crate::languages::ecmascript::repair;
 
 impl<'s, 't> Walk<'s, 't> {
     /// Walks a type, or an annotation around one; returns its evidence.
@@ -108,7 +109,8 @@ impl<'s, 't> Walk<'s, 't> {
                 "any" | "unknown" | "object" => NONE,
                 _ => self.literal,
             },
-            Kind::LiteralType | Kind::Null | Kind::Undefined => self.literal,
+            Kind::LiteralType => self.literal_type(node),
+            Kind::Null | Kind::Undefined => self.literal,
             Kind::TemplateLiteralType => {
                 self.each_type(node);
                 self.literal
@@ -171,7 +173,10 @@ impl<'s, 't> Walk<'s, 't> {
                     open.push(child.node);
                 } else {
                     let one = self.type_of(child.node);
-                    if one != self.literal {
+                    let start = child.node.start_byte();
+                    let first = kind == Kind::UnionType || start == node.start_byte();
+                    let stands = first || !repair::is_argument(self.source, start);
+                    if one != self.literal && stands {
                         found = self.either(one, found);
                     }
                 }
@@ -265,6 +270,19 @@ impl<'s, 't> Walk<'s, 't> {
             }
         }
         if value == NONE { NONE } else { self.push_expression(RawExpression::TypeOf(value)) }
+    }
+
+    /// A literal as a type; of `typeof import("m")` as the argument of a call the repaired text leaves the literal.
+    fn literal_type(&mut self, node: Node<'t>) -> u32 {
+        let Some(source) = self.children(node).kind(Kind::String) else { return self.literal };
+        if !self.source[..node.start_byte()].trim_end().ends_with("import(") {
+            return self.literal;
+        }
+        let module = self.name(self.string(source.node));
+        let import = self.push_import(module, NONE);
+        self.refer_module(source.node, import);
+        let binding = self.hidden_import(import);
+        self.push_expression(RawExpression::Binding(binding))
     }
 
     fn imported_type(&mut self, node: Node<'t>) -> u32 {

@@ -136,6 +136,12 @@ impl Inference<'_> {
                 }
                 self.infer(view, element, &elements, parameters, found, depth + 1);
             }
+            // Each of the rest of the arguments.
+            Some(Expression::Element(rest)) => {
+                if let Some(Expression::Sequence(element)) = file.expression(rest) {
+                    self.infer(view, element, given, parameters, found, depth + 1);
+                }
+            }
             Some(Expression::Either(left, right)) => {
                 self.infer(view, left, given, parameters, found, depth + 1);
                 self.infer(view, right, given, parameters, found, depth + 1);
@@ -192,9 +198,7 @@ impl Inference<'_> {
         match callee {
             Value::Function(function, env) => {
                 let file = self.view(function.view);
-                let declared =
-                    file.function(function.handle).and_then(|shape| shape.parameters.get(usize::from(argument)).copied());
-                if let Some(Some(declared)) = declared {
+                if let Some(declared) = declared_parameter(&file, function.handle, argument) {
                     add_all(&mut values, self.types_of(function.view, declared, env));
                 }
             }
@@ -226,9 +230,8 @@ impl Inference<'_> {
         match function {
             Value::Function(place, env) => {
                 let file = self.view(place.view);
-                let declared = file.function(place.handle).and_then(|shape| shape.parameters.get(usize::from(number)).copied());
-                match declared {
-                    Some(Some(declared)) => self.types_of(place.view, declared, env),
+                match declared_parameter(&file, place.handle, number) {
+                    Some(declared) => self.types_of(place.view, declared, env),
                     _ => Values::new(),
                 }
             }
@@ -244,6 +247,18 @@ impl Inference<'_> {
             }
             Value::Gives(_, each) => each.get(usize::from(number)).cloned().unwrap_or_default(),
             _ => Values::new(),
+        }
+    }
+}
+
+/// Returns the declared type of a parameter by its number; the last may stand for all the rest.
+fn declared_parameter(file: &View<'_>, function: Handle, number: u8) -> Option<Handle> {
+    let shape = file.function(function)?;
+    match shape.parameters.get(usize::from(number)) {
+        Some(declared) => *declared,
+        None => {
+            let last = (*shape.parameters.last()?)?;
+            matches!(file.expression(last), Some(Expression::Element(_))).then_some(last)
         }
     }
 }
