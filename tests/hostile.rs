@@ -230,6 +230,7 @@ fn mutants(seed: u64, count: usize) -> Vec<String> {
     let mut texts = sources("scenarios/demo", "py");
     texts.extend(sources("fuzz/seeds/extract_python", "py"));
     texts.extend(sources("fuzz/seeds/extract_go", "go"));
+    texts.extend(sources("fuzz/seeds/extract_rust", "rs"));
     let mut random = Random(seed);
     (0..count)
         .map(|_| {

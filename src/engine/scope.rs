@@ -13,7 +13,7 @@ use crate::workspace::{Capture, Policy, ScanLimits, Visitor, Worktree, scan};
 use super::EngineError;
 
 /// Changes whenever equal captures may give other rows of a generation.
-const SCHEMA: &str = "3";
+const SCHEMA: &str = "4";
 
 /// One binding of a worktree and a policy.
 pub struct Scope {

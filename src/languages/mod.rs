@@ -11,6 +11,7 @@ mod grammar;
 pub mod javascript;
 mod meaning;
 pub mod python;
+pub mod rust;
 mod settle;
 pub mod text;
 pub mod typescript;
@@ -24,7 +25,8 @@ use smallvec::SmallVec;
 use crate::model::{DefinitionKey, FileEdges, FileFacts, ParseStatus, Reason, RepoPath, Resolution, Surface, Target};
 
 /// Every language this build reads.
-pub static REGISTRY: &[&dyn LanguageSupport] = &[&python::Python, &go::Go, &javascript::JavaScript, &typescript::TypeScript];
+pub static REGISTRY: &[&dyn LanguageSupport] =
+    &[&python::Python, &go::Go, &javascript::JavaScript, &typescript::TypeScript, &rust::Rust];
 
 /// Names one way of reading a file of a language (`python`, `python-stub`, later `tsx` …); with the content hash and the
 /// extractor's build it is the key of the facts cache.

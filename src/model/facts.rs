@@ -178,6 +178,95 @@ pub struct Outline {
     pub functions: Vec<FunctionShape>,
     pub types: Vec<TypeShape>,
     pub signatures: Vec<Signature>,
+    pub searches: Vec<Search>,
+    pub scopes: Vec<ItemScope>,
+    pub blocks: Vec<MemberBlock>,
+}
+
+/// Which names are meant where one name may mean several things at once: a type or module, a value, a macro.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Space {
+    Type,
+    Value,
+    Macro,
+    /// All of them: an import takes a name in every space that has it.
+    Every,
+    /// A word among the tokens that a macro is given: a name only if the macro makes one of it.
+    Tokens,
+}
+
+/// A name that is looked for from a scope of items outwards, whatever the order of the declarations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Search {
+    /// A handle of `scopes`.
+    pub scope: Handle,
+    pub name: NameId,
+    pub space: Space,
+}
+
+/// A scope whose items see each other in any order: the module that a file is, one written inside it, or a block with items of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemScope {
+    /// The scope around (a handle of `scopes`).
+    pub parent: Option<Handle>,
+    /// The name of a module inside the file; blocks and the file have none.
+    pub name: Option<NameId>,
+    pub items: Vec<Item>,
+    /// Words given to macros that may declare items of these names, sorted.
+    pub mentioned: Vec<NameId>,
+}
+
+/// One name of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    pub name: NameId,
+    pub space: Space,
+    pub visibility: Visibility,
+    pub meaning: ItemMeaning,
+}
+
+/// Who may use an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Visibility {
+    /// Its scope and what is inside.
+    Private,
+    /// The program or library it is part of, or a part of that.
+    Restricted,
+    Public,
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ItemMeaning {
+    /// A definition (a handle of `declarations`).
+    Declaration(Handle),
+    /// A path as written (an index of `imports` of the same outline).
+    Import(u32),
+    /// All names of what a path leads to.
+    Star(u32),
+    /// A module written in place: its declaration and its scope (handles).
+    Module { declaration: Handle, scope: Handle },
+    /// A module that is a file of its own, perhaps at a path of its own (names).
+    File { path: Option<NameId> },
+}
+
+/// A block of members: of a type, of a type as one of its traits, or of a trait itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberBlock {
+    /// The scope it stands in (a handle of `scopes`).
+    pub scope: Handle,
+    /// The bindings of its type parameters, in order.
+    pub parameters: Vec<Handle>,
+    /// The type whose members these are.
+    pub subject: Handle,
+    /// The last word of that type as it is written; `*` for a type parameter, empty for a type without a name.
+    pub label: NameId,
+    /// The trait that gives the members, and the last word of its name.
+    pub of: Option<(Handle, NameId)>,
+    /// The trait that is declared here, and the binding of its `Self`.
+    pub declares: Option<(Handle, Handle)>,
+    /// Handles of `declarations`.
+    pub members: Vec<Handle>,
 }
 
 /// A definition as resolution sees it.
@@ -228,6 +317,8 @@ pub enum Role {
     TypeParameter,
     /// A type that is declared inside a function (an index of `types` of the same outline).
     LocalType(u32),
+    /// Another name for the type that the annotation tells (`Self`).
+    Alias,
     /// An import; the index is of the same outline.
     Import(u32),
     /// Every name that another module gives away.
@@ -365,6 +456,25 @@ pub enum Expression {
         /// Whether what asks for it bears the name itself, and so means another one.
         outer: bool,
     },
+    /// A name to be looked for among items (an index of `searches` of the same outline).
+    Search(u32),
+    /// `object::name`, in one of the spaces of names.
+    Path {
+        object: Handle,
+        name: NameId,
+        space: Space,
+    },
+    /// What is left of a value when what it may fail with has been returned (`x?`).
+    Try(Handle),
+    /// A value that a pattern takes apart as what the path `pattern` names.
+    Taken {
+        value: Handle,
+        pattern: Handle,
+    },
+    /// The type of some value that has all traits of a list.
+    Bounded(Handle),
+    /// A type as one of its traits.
+    As(Handle, Handle),
     /// A literal, or what else is surely of a type outside the repository.
     Literal,
 }
@@ -439,6 +549,10 @@ pub enum TypeForm {
     Defined(Handle),
     /// Another name of a type.
     Alias(Handle),
+    /// Variants, which are the fields; the type of each is that of what it holds.
+    Enum,
+    /// Members that types may have, of which it is no type itself; embedded are the traits it asks for.
+    Trait,
 }
 
 /// A declared type: what its values have. Methods that stand outside of it are declarations of their own, `Type.method`.
@@ -552,6 +666,8 @@ pub enum Subject {
     Imported(Handle),
     /// A parameter that a test runner fills by its name (a handle of an [`Expression::Injected`]).
     Injected(Handle),
+    /// A part of a path (a handle of an [`Expression::Search`] or [`Expression::Path`]).
+    Path(Handle),
     /// A key of a literal of a type: a field where the type has fields, else what the name means.
     Key {
         literal: Handle,

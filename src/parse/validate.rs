@@ -3,8 +3,10 @@
 //! Must not know where they came from. Invariant: in facts that pass, every span lies in the source between two characters, every line
 //! exists, and every number that stands for an entry of a table stands for one that is there.
 
-use crate::model::facts::{Binding, ClassShape, Expression, FunctionShape, Handle, NameId, Outline, PublicStep, Reaching};
-use crate::model::facts::{Role, Shape, Signature, Subject, TypeForm, TypeShape, Use};
+use crate::model::facts::{
+    Binding, ClassShape, Expression, FunctionShape, Handle, ItemMeaning, ItemScope, MemberBlock, NameId, Outline,
+};
+use crate::model::facts::{PublicStep, Reaching, Role, Shape, Signature, Subject, TypeForm, TypeShape, Use};
 use crate::model::{FileFacts, Place, Span, Surface};
 
 /// What does not fit.
@@ -66,6 +68,7 @@ pub fn validate(facts: &FileFacts, source: &str) -> Fits {
             }
             Subject::Imported(import) => both.import(import)?,
             Subject::Injected(given) => both.expression(given)?,
+            Subject::Path(path) => both.expression(path)?,
         }
     }
     Ok(())
@@ -194,7 +197,53 @@ impl Tables<'_> {
         own.classes.iter().try_for_each(|class| self.class(own, class))?;
         own.functions.iter().try_for_each(|function| self.function(own, function))?;
         own.types.iter().try_for_each(|shape| self.type_(own, shape))?;
-        own.signatures.iter().try_for_each(|signature| self.signature(signature))
+        own.signatures.iter().try_for_each(|signature| self.signature(signature))?;
+        for search in &own.searches {
+            self.scope(search.scope)?;
+            Self::name(own, search.name)?;
+        }
+        own.scopes.iter().try_for_each(|scope| self.item_scope(own, scope))?;
+        own.blocks.iter().try_for_each(|block| self.member_block(own, block))
+    }
+
+    fn scope(&self, scope: Handle) -> Fits {
+        self.entry(scope, |outline| outline.scopes.len(), "handle of a scope")
+    }
+
+    fn item_scope(&self, own: &Outline, scope: &ItemScope) -> Fits {
+        self.all(scope.parent, Self::scope)?;
+        scope.name.iter().chain(&scope.mentioned).try_for_each(|name| Self::name(own, *name))?;
+        for item in &scope.items {
+            Self::name(own, item.name)?;
+            match item.meaning {
+                ItemMeaning::Declaration(declaration) => self.declaration(declaration)?,
+                ItemMeaning::Import(import) | ItemMeaning::Star(import) => {
+                    require((import as usize) < own.imports.len(), "number of an import")?;
+                }
+                ItemMeaning::Module { declaration, scope } => {
+                    self.declaration(declaration)?;
+                    self.scope(scope)?;
+                }
+                ItemMeaning::File { path } => path.map_or(Ok(()), |path| Self::name(own, path))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn member_block(&self, own: &Outline, block: &MemberBlock) -> Fits {
+        self.scope(block.scope)?;
+        self.all(block.parameters.iter().copied(), Self::binding)?;
+        self.expression(block.subject)?;
+        Self::name(own, block.label)?;
+        if let Some((of, name)) = block.of {
+            self.expression(of)?;
+            Self::name(own, name)?;
+        }
+        if let Some((declared, itself)) = block.declares {
+            self.declaration(declared)?;
+            self.binding(itself)?;
+        }
+        self.all(block.members.iter().copied(), Self::declaration)
     }
 
     fn one_binding(&self, own: &Outline, binding: &Binding) -> Fits {
@@ -205,7 +254,13 @@ impl Tables<'_> {
                 require((import as usize) < own.imports.len(), "number of an import")?;
             }
             Role::LocalType(shape) => require((shape as usize) < own.types.len(), "number of a type")?,
-            Role::Function | Role::Class | Role::Variable | Role::Parameter | Role::TypeParameter | Role::Deleted => {}
+            Role::Function
+            | Role::Class
+            | Role::Variable
+            | Role::Parameter
+            | Role::TypeParameter
+            | Role::Alias
+            | Role::Deleted => {}
         }
         self.all(binding.declaration, Self::declaration)?;
         self.all(binding.annotation, Self::expression)?;
@@ -225,7 +280,15 @@ impl Tables<'_> {
             | Expression::New { callee: object, arguments: argument } => {
                 self.all([Some(object), argument].into_iter().flatten(), Self::expression)
             }
-            Expression::Either(one, other) | Expression::Mapping(one, other) => self.all([one, other], Self::expression),
+            Expression::Either(one, other) | Expression::Mapping(one, other) | Expression::As(one, other) => {
+                self.all([one, other], Self::expression)
+            }
+            Expression::Search(search) => require((search as usize) < own.searches.len(), "number of a search"),
+            Expression::Taken { value, pattern } => self.all([value, pattern], Self::expression),
+            Expression::Path { object, name, .. } => {
+                Self::name(own, name)?;
+                self.expression(object)
+            }
             Expression::List(one, rest) => self.all([Some(one), rest].into_iter().flatten(), Self::expression),
             Expression::Element(of)
             | Expression::Key(of)
@@ -239,6 +302,8 @@ impl Tables<'_> {
             | Expression::Expected { callee: of, .. }
             | Expression::Pointer(of)
             | Expression::Address(of)
+            | Expression::Try(of)
+            | Expression::Bounded(of)
             | Expression::Sequence(of)
             | Expression::Channel(of) => self.expression(of),
             Expression::Anonymous(shape) => require((shape as usize) < own.types.len(), "number of a type"),
@@ -395,6 +460,23 @@ mod tests {
         let language = REGISTRY.iter().find(|language| language.name() == "go").expect("registered");
         let facts = language.extract(source, language.dialects()[0], &mut || false).expect("nobody stops it");
         assert_eq!(validate(&facts, source), Ok(()));
+        let rust = "use a::b as c;\nmod m { pub use super::*; struct S<T>(T); impl<T: I> S<T> { fn f(&self) -> T { fn g() {} c::<T>(self.0) } } }\ntrait I { type O; }\n";
+        let language = REGISTRY.iter().find(|language| language.name() == "rust").expect("registered");
+        let of_rust = language.extract(rust, language.dialects()[0], &mut || false).expect("nobody stops it");
+        assert_eq!(validate(&of_rust, rust), Ok(()));
+        let torn = |change: fn(&mut Outline)| {
+            let mut facts = of_rust.clone();
+            let mut surface = facts.surface.as_ref().clone();
+            change(&mut surface.outline);
+            facts.surface = surface.into();
+            validate(&facts, rust).map_err(|misfit| misfit.part)
+        };
+        const NOWHERE: fn() -> Handle = || Handle::of_surface(999);
+        assert_eq!(torn(|outline| outline.scopes[1].parent = Some(NOWHERE())), Err("handle of a scope"));
+        assert_eq!(torn(|outline| outline.scopes[0].items[0].meaning = ItemMeaning::Star(999)), Err("number of an import"));
+        assert_eq!(torn(|outline| outline.searches[0].name = NameId(999)), Err("number of a name"));
+        assert_eq!(torn(|outline| outline.blocks[0].members[0] = NOWHERE()), Err("handle of a declaration"));
+        assert_eq!(torn(|outline| outline.blocks[0].subject = NOWHERE()), Err("handle of an expression"));
         let mut other = facts.clone();
         other.body.outline.types[0].fields[0].1 = Some(Handle::of_body(999));
         assert!(validate(&other, source).is_err());

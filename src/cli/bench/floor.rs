@@ -63,6 +63,7 @@ fn grammar(path: &RepoPath) -> Option<Language> {
     match path.stem_and_suffix().1 {
         Some("py" | "pyi") => Some(tree_sitter_python::LANGUAGE.into()),
         Some("go") => Some(tree_sitter_go::LANGUAGE.into()),
+        Some("rs") => Some(tree_sitter_rust::LANGUAGE.into()),
         Some("js" | "jsx" | "mjs" | "cjs") => Some(tree_sitter_javascript::LANGUAGE.into()),
         Some("ts" | "mts" | "cts") => Some(tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()),
         Some("tsx") => Some(tree_sitter_typescript::LANGUAGE_TSX.into()),

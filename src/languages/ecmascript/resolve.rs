@@ -121,6 +121,8 @@ impl Resolver<'_> {
                 let meaning = self.imported_module(import);
                 self.emit(reference, name, &meaning);
             }
+            // A form of another language.
+            Subject::Path(_) => {}
             Subject::Imported(import) => {
                 let outline = self.view.outline(import);
                 let name = outline.imports.get(import.index()).and_then(|import| import.name).map(|name| outline.names.get(name));

@@ -109,7 +109,8 @@ impl Resolver<'_> {
             | Subject::Imported(_)
             | Subject::Injected(_)
             | Subject::Type(_)
-            | Subject::TypeMember { .. } => {}
+            | Subject::TypeMember { .. }
+            | Subject::Path(_) => {}
         }
     }
 

@@ -138,6 +138,8 @@ impl<'a> Resolver<'a> {
                 let meaning = self.imported_module(import);
                 self.outcome.add(reference, name, &meaning, !reference.qualifier);
             }
+            // A form of another language.
+            Subject::Path(_) => {}
             Subject::Imported(import) => {
                 let outline = self.view.outline(import);
                 let name = outline.imports.get(import.index()).and_then(|import| import.name).map(|name| outline.names.get(name));

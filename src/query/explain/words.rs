@@ -145,6 +145,15 @@ pub const RULES: &[(&str, &str)] = &[
     ("pytest_fixture", "it is the nearest fixture of this name that pytest finds"),
     ("receiver_hint", "what {receiver} may be has it, as far as assignments and declared types lead"),
     ("result_receiver", "{receiver} is, or is set to, the result of a call, whose type has it"),
+    ("rust_associated", "the type {receiver} has it"),
+    ("rust_glob_import", "a `*` import brings it, and nothing that goes before"),
+    ("rust_macro", "the macro is in scope there by the order of the text, or is exported by its crate"),
+    ("rust_macro_tokens", "a macro or an attribute is given the name, which means it where it stands"),
+    ("rust_module", "the module is that file"),
+    ("rust_path", "the path leads to it"),
+    ("rust_receiver", "the declared type of {receiver} has the method"),
+    ("rust_trait", "a trait that {receiver} is bound by declares it"),
+    ("rust_trait_impl", "an implementation of the trait has it, or the trait itself gives it"),
     ("self_member", "the class around the use, or a base of it, has it"),
     ("static_member", "the class or module object {receiver} itself has it"),
     ("super_member", "a base of the class around the use has it"),
@@ -159,7 +168,7 @@ pub fn of_rule(rule: &str) -> Option<&'static str> {
 
 /// Returns how an import itself leads to its target, where the rule is one of imports.
 pub fn of_import_rule(rule: &str) -> Option<&'static str> {
-    matches!(rule, "explicit_import" | "esm_import" | "go_import").then_some("the import names it")
+    matches!(rule, "explicit_import" | "esm_import" | "go_import" | "rust_path" | "rust_module").then_some("the import names it")
 }
 
 /// Returns why a target that a rule found is not certain; `None` where the words of the rule say so.

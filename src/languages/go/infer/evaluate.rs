@@ -416,7 +416,9 @@ impl Inference<'_> {
             let view = self.view(index);
             let Some(made) = view.outline(shape).types.get(shape.index()) else { return Type::Unknown };
             found = match made.form {
-                TypeForm::Struct | TypeForm::Interface => return Type::Shape { view: index, shape, arguments },
+                TypeForm::Struct | TypeForm::Interface | TypeForm::Enum | TypeForm::Trait => {
+                    return Type::Shape { view: index, shape, arguments };
+                }
                 TypeForm::Defined(inner) | TypeForm::Alias(inner) => {
                     self.deeper(Type::Unknown, |this| this.type_of(index, inner, &arguments))
                 }

@@ -157,7 +157,7 @@ impl Inference<'_> {
                 (None, Some(value)) => self.values_of(view, value),
                 (None, None) => Values::new(),
             },
-            Role::TypeParameter | Role::LocalType(_) | Role::Star(_) | Role::Deleted => Values::new(),
+            Role::TypeParameter | Role::LocalType(_) | Role::Alias | Role::Star(_) | Role::Deleted => Values::new(),
         }
     }
 

@@ -1,0 +1,445 @@
+//! Members of types: which function a method call or a path into a type means.
+//!
+//! Must not know references. Invariant: a member of the type itself goes before one of a trait, one found at fewer dereferences before
+//! one found at more, and members of two traits at once are never chosen between.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Inference;
+use super::types::{Answer, Meaning, Place, Substitution, Trait, Type, What};
+use super::unify::{self, fits, put};
+use crate::model::facts::{Handle, ItemMeaning, Shape, Space, TypeForm, Visibility};
+use crate::model::{DefinitionKey, Reason, Surface, SymbolKind, Target};
+
+/// Most dereferences that a method call makes.
+const MAX_STEPS: usize = 10;
+
+/// A member that fits.
+#[derive(Clone, Debug)]
+pub(super) struct Fitting {
+    pub target: Target,
+    pub place: Place,
+    pub substitution: Substitution,
+    /// The trait it is a member by.
+    pub by: Option<Trait>,
+    /// It fits if its type parameter has a bound that cannot be seen.
+    pub perhaps: bool,
+}
+
+/// Returns what [`crate::languages::Lookup::members_named`] finds of a file: members under the type and under the trait as they are
+/// written, the blocks themselves, exported macros, and modules at paths of their own.
+pub(in crate::languages::rust) fn declared_members(surface: &Surface) -> Vec<(Arc<str>, DefinitionKey)> {
+    let outline = &surface.outline;
+    let mut found = Vec::new();
+    for (index, block) in outline.blocks.iter().enumerate() {
+        let label = outline.names.get(block.label);
+        let of = block.of.map(|(_, name)| outline.names.get(name));
+        for member in &block.members {
+            let Some(declaration) = outline.declarations.get(member.index()) else { continue };
+            let key = &declaration.key;
+            let name = key.qualified.rsplit('.').next().unwrap_or("");
+            if block.declares.is_some() {
+                found.push((format!("trait.{name}").into(), key.clone()));
+            } else {
+                found.push((format!("{label}.{name}").into(), key.clone()));
+            }
+            found.extend(of.map(|of| (format!("{of}>{name}").into(), key.clone())));
+        }
+        if let Some(of) = of {
+            let ordinal = u16::try_from(index).unwrap_or(u16::MAX);
+            found.push((format!("impl {of} for {label}").into(), DefinitionKey { qualified: "impl".into(), ordinal }));
+        }
+    }
+    for scope in &outline.scopes {
+        for item in &scope.items {
+            let name = outline.names.get(item.name);
+            match item.meaning {
+                ItemMeaning::Declaration(declaration) if item.space == Space::Macro => {
+                    let exported = item.visibility == Visibility::Public;
+                    if let Some(declaration) = outline.declarations.get(declaration.index()).filter(|_| exported) {
+                        found.push((format!("{name}!").into(), declaration.key.clone()));
+                    }
+                }
+                ItemMeaning::File { path: Some(path) } => {
+                    let path = outline.names.get(path);
+                    let last = path.rsplit('/').next().unwrap_or(path);
+                    found.push((format!("path:{last}").into(), DefinitionKey { qualified: "path".into(), ordinal: 0 }));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Returns the last part of a declaration's name.
+pub(super) fn last_word(qualified: &str) -> &str {
+    qualified.rsplit('.').next().unwrap_or(qualified)
+}
+
+impl Inference<'_> {
+    /// Returns the word under which the members of a type are declared.
+    pub(super) fn label(&self, type_: &Type) -> Option<String> {
+        Some(match type_.behind() {
+            Type::Named { at, .. } => last_word(&self.view(at.view).declaration(at.handle)?.key.qualified).to_owned(),
+            Type::Std { name, .. } => (*name).to_owned(),
+            Type::Basic("") => "str".to_owned(),
+            Type::Basic(name) => (*name).to_owned(),
+            Type::Sequence(_) => "[]".to_owned(),
+            Type::Traits(traits) => match traits.first()? {
+                Trait::Local { at, .. } => last_word(&self.view(at.view).declaration(at.handle)?.key.qualified).to_owned(),
+                Trait::External { name, .. } => name.to_string(),
+                Trait::Callable(_) => return None,
+            },
+            Type::Tuple(_) => String::new(),
+            _ => return None,
+        })
+    }
+
+    /// Returns the members of that name in blocks for types of that label, of other files and of the file in hand.
+    fn declared(&mut self, label: &str, name: &str) -> Vec<Place> {
+        let found = self.lookup.members_named(&format!("{label}.{name}"));
+        let mut places: Vec<Place> = found.iter().filter_map(|target| self.place_of(target)).collect();
+        let own = self.view(0);
+        for handle in own.body_blocks() {
+            let Some(block) = own.block(handle) else { continue };
+            if block.declares.is_some() || own.text(block.label, handle) != label {
+                continue;
+            }
+            for member in &block.members {
+                if own.declaration(*member).is_some_and(|member| last_word(&member.key.qualified) == name) {
+                    places.push(Place { view: 0, handle: *member });
+                }
+            }
+        }
+        places
+    }
+
+    /// Returns the type that a block is for.
+    pub(super) fn subject(&mut self, view: u32, block: Handle) -> Type {
+        let file = self.view(view);
+        let Some(subject) = file.block(block).map(|block| block.subject) else { return Type::Unknown };
+        self.type_of(view, subject)
+    }
+
+    /// Returns the trait that a block implements.
+    pub(super) fn trait_of(&mut self, view: u32, block: Handle) -> Option<Trait> {
+        let file = self.view(view);
+        let (of, name) = file.block(block)?.of?;
+        match self.answer(view, of).meaning.clone() {
+            Meaning::Trait(one) => Some(one),
+            _ => Some(Trait::External { name: file.text(name, block).into(), arguments: Rc::from([]) }),
+        }
+    }
+
+    /// Returns the members of that name that a type has, at no dereference but through references.
+    pub(super) fn members(&mut self, type_: &Type, name: &str) -> Vec<Fitting> {
+        let bare = type_.behind().clone();
+        let mut inherent = Vec::new();
+        let mut by_trait: Vec<Fitting> = Vec::new();
+        if let Some(label) = self.label(&bare) {
+            for place in self.declared(&label, name) {
+                let Some(fitting) = self.fitting(place, &bare) else { continue };
+                if fitting.by.is_none() { inherent.push(fitting) } else { by_trait.push(fitting) }
+            }
+        }
+        if !inherent.is_empty() {
+            return inherent;
+        }
+        for place in self.declared("*", name) {
+            by_trait.extend(self.fitting(place, &bare));
+        }
+        // What a trait gives by itself.
+        let declared = self.lookup.members_named(&format!("trait.{name}"));
+        for target in declared.iter() {
+            let Some(place) = self.place_of(target) else { continue };
+            let file = self.view(place.view);
+            let Some(block) = file.block_of(place.handle) else { continue };
+            let Some((at, own)) = file.block(block).and_then(|block| block.declares) else { continue };
+            let one = Trait::Local { at: Place { view: place.view, handle: at }, arguments: Rc::from([]) };
+            if by_trait.iter().any(|known| known.by.as_ref().is_some_and(|by| unify::same(by, &one))) {
+                continue;
+            }
+            if let Some(perhaps) = self.implements(&bare, &one) {
+                let substitution: Substitution = Rc::from([(Place { view: place.view, handle: own }, bare.clone())]);
+                by_trait.push(Fitting { target: target.clone(), place, substitution, by: Some(one), perhaps });
+            }
+        }
+        by_trait
+    }
+
+    /// Returns the member at a place when its block is for the type.
+    fn fitting(&mut self, place: Place, type_: &Type) -> Option<Fitting> {
+        let file = self.view(place.view);
+        let block = file.block_of(place.handle)?;
+        let subject = self.subject(place.view, block);
+        let mut found = unify::Found::default();
+        if !fits(subject.behind(), type_, &mut found, 0) || subject.is_unknown() {
+            return None;
+        }
+        let by = self.trait_of(place.view, block);
+        let mut perhaps = false;
+        if let (Type::Parameter(parameter), Some(_)) = (subject.behind(), &by) {
+            perhaps = self.meets_bounds(*parameter, type_)?;
+        }
+        // Of a type from outside there are implementations of traits from outside that nobody sees here.
+        perhaps |= !matches!(type_, Type::Named { .. }) && matches!(by, Some(Trait::External { .. }));
+        let target = self.target_of(place)?;
+        Some(Fitting { target, place, substitution: found.substitution(), by, perhaps })
+    }
+
+    /// Returns what a member comes to.
+    pub(super) fn of_fitting(&mut self, mut fitting: Vec<Fitting>) -> Option<Answer> {
+        let first = fitting.first()?.clone();
+        let is_inherent = first.by.is_none();
+        let rule = if is_inherent { "rust_receiver" } else { "rust_trait_impl" };
+        let same_trait = |one: &Fitting| match (&one.by, &first.by) {
+            (Some(one), Some(other)) => unify::same(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        let one_trait = fitting.iter().all(same_trait);
+        let reason = if fitting.len() == 1 {
+            first.perhaps.then_some(Reason::AmbiguousMember)
+        } else if is_inherent {
+            Some(Reason::ConditionalBinding)
+        } else {
+            Some(Reason::AmbiguousMember)
+        };
+        let meaning = if one_trait || fitting.len() == 1 { self.meaning_of_member(&first) } else { Meaning::Unknown };
+        let mut targets: Vec<Target> = fitting.drain(..).map(|fitting| fitting.target).collect();
+        targets.sort();
+        targets.dedup();
+        let reason = if targets.len() == 1 { reason.filter(|_| first.perhaps) } else { reason };
+        Some(Answer { what: What::Targets { targets, rule, reason, also: Rc::from([]) }, meaning })
+    }
+
+    pub(super) fn meaning_of_member(&mut self, fitting: &Fitting) -> Meaning {
+        let file = self.view(fitting.place.view);
+        let Some(declared) = file.declaration(fitting.place.handle) else { return Meaning::Unknown };
+        let side = |index: u32| {
+            if fitting.place.handle.in_body() { Handle::of_body(index as usize) } else { Handle::of_surface(index as usize) }
+        };
+        match declared.shape {
+            Shape::Signature(signature) => {
+                let signature = Place { view: fitting.place.view, handle: side(signature) };
+                let function = super::types::Function { signature, substitution: Rc::clone(&fitting.substitution) };
+                match declared.kind {
+                    SymbolKind::Constant | SymbolKind::Variable => Meaning::Value(self.result_of(&function)),
+                    _ => Meaning::Value(Type::Function(function)),
+                }
+            }
+            Shape::Type(shape) => {
+                let Some(TypeForm::Alias(target)) = file.shape(side(shape)).map(|shape| shape.form) else {
+                    return Meaning::Unknown;
+                };
+                let target = self.type_of(fitting.place.view, target);
+                Meaning::Type(put(&target, &fitting.substitution, 0))
+            }
+            _ => Meaning::Unknown,
+        }
+    }
+
+    /// Returns what a path into a type means: a variant, or a member.
+    pub(super) fn associated(&mut self, type_: &Type, name: &str) -> Answer {
+        if let Type::Named { at, .. } = type_
+            && let Some(answer) = self.variant_of(*at, type_, name)
+        {
+            return answer;
+        }
+        match type_ {
+            Type::Parameter(_) | Type::Traits(_) => {
+                if let Some(answer) = self.by_bounds(type_, name) {
+                    return answer;
+                }
+                return Answer {
+                    what: What::Nothing(Reason::DynamicReceiver),
+                    meaning: Meaning::Foreign(type_.clone(), name.into()),
+                };
+            }
+            Type::Unknown => return Answer::nothing(Reason::DynamicReceiver),
+            Type::Function(_) | Type::Payload { .. } => return Answer::nothing(Reason::UnresolvedMember),
+            _ => {}
+        }
+        let fitting = self.members(type_, name);
+        let by = fitting.first().filter(|fitting| self.is_type(fitting.place)).and_then(|fitting| fitting.by.clone());
+        if let Some(answer) = self.of_fitting(fitting) {
+            // An associated type is the trait's, whatever it stands for here.
+            if let Some(by) = by {
+                let what = match by {
+                    Trait::Local { at, .. } => self.in_trait(at, name, Some(type_)).map(|answer| answer.what),
+                    _ => None,
+                };
+                return Answer { what: what.unwrap_or(What::Nothing(Reason::ExternalImport)), meaning: answer.meaning };
+            }
+            return match answer {
+                Answer { what: What::Targets { targets, rule: "rust_receiver", reason, also }, meaning } => {
+                    Answer { what: What::Targets { targets, rule: "rust_associated", reason, also }, meaning }
+                }
+                other => other,
+            };
+        }
+        let reason = if matches!(type_, Type::Named { .. }) { Reason::UnresolvedMember } else { Reason::ExternalImport };
+        Answer { what: What::Nothing(reason), meaning: Meaning::Foreign(type_.clone(), name.into()) }
+    }
+
+    fn is_type(&self, place: Place) -> bool {
+        self.view(place.view).declaration(place.handle).is_some_and(|declared| declared.kind == SymbolKind::Type)
+    }
+
+    pub(super) fn variant_of(&mut self, at: Place, type_: &Type, name: &str) -> Option<Answer> {
+        let file = self.view(at.view);
+        let Shape::Type(shape) = file.declaration(at.handle)?.shape else { return None };
+        let shape = if at.handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+        let made = file.shape(shape)?;
+        if made.form != TypeForm::Enum {
+            return None;
+        }
+        let (_, held) = made.fields.iter().find(|(variant, _)| file.text(*variant, shape) == name)?;
+        let held = held.and_then(|held| match file.expression(held)? {
+            crate::model::facts::Expression::Anonymous(inner) => {
+                let handle = if held.in_body() { Handle::of_body(inner as usize) } else { Handle::of_surface(inner as usize) };
+                Some(Place { view: at.view, handle })
+            }
+            _ => None,
+        });
+        Some(Answer::local(Meaning::Constructor(type_.clone(), held)))
+    }
+
+    /// Returns what a method call on a value of a type means.
+    pub(in crate::languages::rust) fn method(&mut self, receiver: &Type, name: &str) -> Answer {
+        self.deeper(Answer::nothing(Reason::DynamicReceiver), |this| this.find_method(receiver, name))
+    }
+
+    fn find_method(&mut self, receiver: &Type, name: &str) -> Answer {
+        let mut type_ = receiver.clone();
+        let by_reference = matches!(receiver, Type::Reference(_));
+        for _ in 0..MAX_STEPS {
+            type_ = type_.behind().clone();
+            match &type_ {
+                Type::Unknown => return Answer::nothing(Reason::DynamicReceiver),
+                Type::Parameter(_) | Type::Traits(_) => {
+                    if let Some(answer) = self.by_bounds(&type_, name) {
+                        return answer;
+                    }
+                    let fitting = self.members(&type_, name);
+                    if let Some(answer) = self.of_fitting(fitting) {
+                        return answer;
+                    }
+                    let outside = self.traits_of(&type_).iter().any(|one| matches!(one, Trait::External { .. }));
+                    let reason = if outside { Reason::ExternalImport } else { Reason::DynamicReceiver };
+                    return Answer { what: What::Nothing(reason), meaning: Meaning::Foreign(type_, name.into()) };
+                }
+                Type::External => {
+                    return Answer { what: What::Nothing(Reason::ExternalImport), meaning: Meaning::Foreign(type_, name.into()) };
+                }
+                _ => {}
+            }
+            let is_pointer = super::known::behind_pointer(&type_).is_some();
+            let fitting = self.members(&type_, name);
+            if let Some(mut answer) = self.of_fitting(fitting) {
+                // A trait of the standard library may be implemented for the reference.
+                if by_reference
+                    && super::known::is_by_value(name)
+                    && self.takes_by_value(&answer)
+                    && let What::Targets { reason: reason @ None, .. } = &mut answer.what
+                {
+                    *reason = Some(Reason::AmbiguousMember);
+                }
+                return answer;
+            }
+            if is_pointer && !super::known::is_of_pointer(name) {
+                type_ = super::known::behind_pointer(&type_).unwrap_or(Type::Unknown);
+                continue;
+            }
+            if let Some(target) = self.dereferenced(&type_) {
+                type_ = target;
+                continue;
+            }
+            break;
+        }
+        let reason = if matches!(type_, Type::Named { .. }) { Reason::UnresolvedMember } else { Reason::ExternalImport };
+        let receiver = if matches!(type_, Type::Named { .. }) { receiver.clone() } else { type_ };
+        Answer { what: What::Nothing(reason), meaning: Meaning::Foreign(receiver, name.into()) }
+    }
+
+    fn takes_by_value(&mut self, answer: &Answer) -> bool {
+        let Meaning::Value(Type::Function(function)) = &answer.meaning else { return false };
+        let file = self.view(function.signature.view);
+        let signature = file.outline(function.signature.handle).signatures.get(function.signature.handle.index());
+        signature.is_some_and(|signature| signature.variadic && !signature.by_pointer)
+    }
+
+    /// Returns what a type of the repository is dereferenced to.
+    pub(super) fn dereferenced(&mut self, type_: &Type) -> Option<Type> {
+        if !matches!(type_, Type::Named { .. }) {
+            return None;
+        }
+        let label = self.label(type_)?;
+        for place in self.declared(&label, "Target") {
+            let Some(fitting) = self.fitting(place, type_) else { continue };
+            if matches!(&fitting.by, Some(Trait::External { name, .. }) if &**name == "Deref") {
+                return match self.meaning_of_member(&fitting) {
+                    Meaning::Type(target) => Some(target),
+                    _ => None,
+                };
+            }
+        }
+        None
+    }
+
+    /// Returns the type of a field of a value.
+    pub(super) fn field(&mut self, receiver: &Type, name: &str) -> Type {
+        let mut type_ = receiver.clone();
+        for _ in 0..MAX_STEPS {
+            type_ = type_.behind().clone();
+            let place: Option<usize> = name.parse().ok();
+            match &type_ {
+                Type::Tuple(parts) => {
+                    return place.and_then(|place| parts.get(place).cloned()).unwrap_or(Type::Unknown);
+                }
+                Type::Payload { shape, substitution } => {
+                    return self.field_of(*shape, substitution, name).unwrap_or(Type::Unknown);
+                }
+                Type::Named { at, arguments } => {
+                    if let Some((shape, substitution)) = self.shape_of(*at, arguments)
+                        && let Some(found) = self.field_of(shape, &substitution, name)
+                    {
+                        return found;
+                    }
+                    match self.dereferenced(&type_) {
+                        Some(target) => type_ = target,
+                        None => return Type::Unknown,
+                    }
+                }
+                Type::External => return Type::External,
+                other => match super::known::behind_pointer(other) {
+                    Some(inner) => type_ = inner,
+                    None => return Type::Unknown,
+                },
+            }
+        }
+        Type::Unknown
+    }
+
+    /// Returns the shape of a declared type, and what stands for its parameters.
+    pub(super) fn shape_of(&mut self, at: Place, arguments: &Rc<[Type]>) -> Option<(Place, Substitution)> {
+        let file = self.view(at.view);
+        let Shape::Type(shape) = file.declaration(at.handle)?.shape else { return None };
+        let handle = if at.handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+        let made = file.shape(handle)?;
+        let entries = made.parameters.iter().zip(arguments.iter());
+        let substitution =
+            entries.map(|(parameter, type_)| (Place { view: at.view, handle: *parameter }, type_.clone())).collect();
+        Some((Place { view: at.view, handle }, substitution))
+    }
+
+    fn field_of(&mut self, shape: Place, substitution: &Substitution, name: &str) -> Option<Type> {
+        let file = self.view(shape.view);
+        let made = file.shape(shape.handle)?;
+        let (_, type_) = made.fields.iter().find(|(field, _)| file.text(*field, shape.handle) == name)?;
+        let type_ = self.type_of(shape.view, (*type_)?);
+        Some(put(&type_, substitution, 0))
+    }
+}

@@ -1,0 +1,81 @@
+//! Inference of types from declarations: what a path or an expression denotes, and which member a receiver has.
+//!
+//! Must not know references or edges. Invariant: it is bounded in depth and never goes round: what is asked for while it is being
+//! answered is unknown.
+
+mod calls;
+mod evaluate;
+mod known;
+mod members;
+mod names;
+mod traits;
+mod types;
+mod unify;
+mod view;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::modules::Module;
+use crate::languages::Lookup;
+use crate::model::facts::{Body, Handle, Space, Surface};
+use crate::model::{RepoPath, Target};
+
+pub(super) use members::declared_members;
+pub(super) use names::Found;
+pub(super) use types::{Answer, Meaning, What};
+pub(super) use view::View;
+
+/// How deep evaluations may call each other.
+const MAX_DEPTH: u32 = 100;
+
+/// What a name of a module was found to mean: the module, the name, its space, and from inside of which module it was asked.
+type Asked = (Module, Arc<str>, Space, Module);
+
+/// The inference for one file, which is view 0.
+pub(super) struct Inference<'a> {
+    pub lookup: &'a dyn Lookup,
+    views: Vec<Rc<View<'a>>>,
+    by_path: HashMap<RepoPath, Option<u32>>,
+    answers: HashMap<(u32, Handle), Rc<Answer>>,
+    methods: HashMap<(u32, Handle, Arc<str>), Rc<Answer>>,
+    names: HashMap<Asked, Option<Found>>,
+    open: HashSet<Asked>,
+    parents: RefCell<HashMap<RepoPath, Rc<[Module]>>>,
+    above: HashMap<Module, Rc<[Module]>>,
+    implementations: HashMap<(u32, Handle, Arc<str>), Rc<[Target]>>,
+    depth: u32,
+}
+
+impl<'a> Inference<'a> {
+    pub(super) fn new(path: &RepoPath, surface: Arc<Surface>, body: &'a Body, partial: bool, lookup: &'a dyn Lookup) -> Self {
+        let mut inference = Self {
+            lookup,
+            views: Vec::new(),
+            by_path: HashMap::new(),
+            answers: HashMap::new(),
+            methods: HashMap::new(),
+            names: HashMap::new(),
+            open: HashSet::new(),
+            parents: RefCell::default(),
+            above: HashMap::new(),
+            implementations: HashMap::new(),
+            depth: 0,
+        };
+        inference.add_view(path, surface, Some(body), partial);
+        inference
+    }
+
+    /// Runs `inner` one level deeper; too deep it gives `otherwise`.
+    fn deeper<R>(&mut self, otherwise: R, inner: impl FnOnce(&mut Self) -> R) -> R {
+        if self.depth >= MAX_DEPTH {
+            return otherwise;
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+}

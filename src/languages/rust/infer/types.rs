@@ -1,0 +1,190 @@
+//! Types as inference sees them, and what a path or an expression comes to.
+//!
+//! Must not look anything up. Invariant: a type that is not known is never taken for one that is.
+
+use std::rc::Rc;
+
+use crate::languages::rust::modules::Module;
+use crate::model::facts::Handle;
+use crate::model::{Reason, Target};
+
+/// An entry of a view: of its surface, or of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::languages::rust) struct Place {
+    pub view: u32,
+    pub handle: Handle,
+}
+
+/// Which type stands for a type parameter.
+pub(super) type Substitution = Rc<[(Place, Type)]>;
+
+/// A function or a closure: an entry of a view's signatures.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::languages::rust) struct Function {
+    pub signature: Place,
+    pub substitution: Substitution,
+}
+
+/// A trait, as a bound or as what is implemented.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::languages::rust) enum Trait {
+    Local {
+        at: Place,
+        arguments: Rc<[Type]>,
+    },
+    /// `Fn(A) -> B` and its like.
+    Callable(Function),
+    /// One from outside, by the last word of its name.
+    External {
+        name: Rc<str>,
+        arguments: Rc<[Type]>,
+    },
+}
+
+/// A type.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::languages::rust) enum Type {
+    /// A struct, an enum or a union: its declaration.
+    Named {
+        at: Place,
+        arguments: Rc<[Type]>,
+    },
+    /// A type parameter that nothing stands for: its binding.
+    Parameter(Place),
+    /// `dyn A + B` or `impl A + B`.
+    Traits(Rc<[Trait]>),
+    Reference(Rc<Type>),
+    Raw(Rc<Type>),
+    /// An array or a slice.
+    Sequence(Rc<Type>),
+    /// A type of the standard library that is known here.
+    Std {
+        name: &'static str,
+        arguments: Rc<[Type]>,
+    },
+    Tuple(Rc<[Type]>),
+    Function(Function),
+    /// What a variant or a struct holds: an entry of a view's types.
+    Payload {
+        shape: Place,
+        substitution: Substitution,
+    },
+    /// One of the language's own; the name is empty for a literal's.
+    Basic(&'static str),
+    /// One from outside the repository.
+    External,
+    Unknown,
+}
+
+impl Type {
+    pub(super) fn reference(self) -> Self {
+        match self {
+            Self::Unknown | Self::External => self,
+            known => Self::Reference(Rc::new(known)),
+        }
+    }
+
+    /// Returns what is behind references.
+    pub(in crate::languages::rust) fn behind(&self) -> &Self {
+        let mut type_ = self;
+        while let Self::Reference(inner) = type_ {
+            type_ = inner;
+        }
+        type_
+    }
+
+    pub(super) fn std(name: &'static str, arguments: impl Into<Rc<[Type]>>) -> Self {
+        Self::Std { name, arguments: arguments.into() }
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+
+    /// Returns whether nothing in it is left out.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Named { arguments, .. } | Self::Std { arguments, .. } | Self::Tuple(arguments) => {
+                arguments.iter().all(Self::is_whole)
+            }
+            Self::Reference(inner) | Self::Raw(inner) | Self::Sequence(inner) => inner.is_whole(),
+            _ => true,
+        }
+    }
+
+    pub(super) fn argument(&self, index: usize) -> Self {
+        match self {
+            Self::Std { arguments, .. } | Self::Named { arguments, .. } => arguments.get(index).cloned().unwrap_or(Self::Unknown),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// What an expression denotes.
+#[derive(Clone, Debug)]
+pub(in crate::languages::rust) enum Meaning {
+    Type(Type),
+    Value(Type),
+    /// What makes a value of a type when it is called, or is one: a struct or a variant, and what it holds.
+    Constructor(Type, Option<Place>),
+    Trait(Trait),
+    Modules(Rc<[Module]>),
+    /// Something from outside, by its path.
+    External(Rc<str>),
+    /// A function of a type that nobody in the repository declares.
+    Foreign(Type, Rc<str>),
+    Unknown,
+}
+
+impl Meaning {
+    /// Returns the type of the value, or the type itself.
+    pub(in crate::languages::rust) fn type_(self) -> Type {
+        match self {
+            Self::Type(type_) | Self::Value(type_) | Self::Constructor(type_, _) => type_,
+            Self::External(path) => super::known::type_named(&path),
+            Self::Trait(one) => Type::Traits(Rc::from([one])),
+            Self::Foreign(..) => Type::External,
+            Self::Modules(_) | Self::Unknown => Type::Unknown,
+        }
+    }
+}
+
+/// What a reference is to.
+#[derive(Clone, Debug)]
+pub(in crate::languages::rust) enum What {
+    /// Definitions; more than one where nothing tells which.
+    Targets {
+        targets: Vec<Target>,
+        rule: &'static str,
+        /// Why it is not certain; `None` makes the one target `resolved_static`.
+        reason: Option<Reason>,
+        /// What may run instead: the members of types that implement the trait.
+        also: Rc<[Target]>,
+    },
+    /// Modules that are files.
+    Modules(Vec<Module>),
+    /// A local, a field or a variant, which are no definitions.
+    Local,
+    Nothing(Reason),
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::languages::rust) struct Answer {
+    pub what: What,
+    pub meaning: Meaning,
+}
+
+impl Answer {
+    pub(super) fn nothing(reason: Reason) -> Self {
+        Self { what: What::Nothing(reason), meaning: Meaning::Unknown }
+    }
+
+    pub(super) fn external(path: Rc<str>) -> Self {
+        Self { what: What::Nothing(Reason::ExternalImport), meaning: Meaning::External(path) }
+    }
+
+    pub(super) fn local(meaning: Meaning) -> Self {
+        Self { what: What::Local, meaning }
+    }
+}

@@ -1,0 +1,238 @@
+//! Packages: what `Cargo.toml` says about crates, their roots and the crates they may name.
+//!
+//! Must not read a source. Invariant: only a manifest in the repository makes a name mean a crate of it; all other crates are outside.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toml::{Table, Value};
+
+use crate::languages::Lookup;
+
+/// One package as its files see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Package {
+    /// Where its manifest is.
+    pub directory: String,
+    /// The root of its library, and the name that others give it.
+    pub library: Option<(String, String)>,
+    /// The roots of all its crates, the library's included, sorted.
+    pub roots: Vec<String>,
+    /// The names of other crates of the repository, with the roots of their libraries.
+    pub crates: BTreeMap<String, String>,
+    /// The names of crates from outside.
+    pub outside: Vec<String>,
+}
+
+/// Returns the directory and all around it, nearest first, the top (`""`) last.
+fn ancestors(directory: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(directory), |inner| {
+        if inner.is_empty() { None } else { Some(inner.rsplit_once('/').map_or("", |(outer, _)| outer)) }
+    })
+}
+
+pub(super) fn join(directory: &str, name: &str) -> String {
+    match (directory, name) {
+        (directory, "") => directory.to_owned(),
+        ("", name) => name.to_owned(),
+        _ => format!("{directory}/{name}"),
+    }
+}
+
+/// Returns where a relative path leads to from a directory; `None` outside of the repository.
+pub(super) fn follow(directory: &str, relative: &str) -> Option<String> {
+    if relative.starts_with('/') || relative.contains(':') {
+        return None;
+    }
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn manifest(directory: &str, lookup: &dyn Lookup) -> Option<Table> {
+    lookup.text(&join(directory, "Cargo.toml"))?.parse().ok()
+}
+
+/// Returns the context of a directory: its package, encoded; empty where there is none.
+pub(super) fn context(directory: &str, lookup: &dyn Lookup) -> Arc<str> {
+    for above in ancestors(directory) {
+        if let Some(table) = manifest(above, lookup)
+            && table.contains_key("package")
+        {
+            return encode(&read(above, &table, lookup)).into();
+        }
+    }
+    Arc::from("")
+}
+
+fn encode(package: &Package) -> String {
+    let mut text = format!("package\t{}\n", package.directory);
+    if let Some((root, name)) = &package.library {
+        text.push_str(&format!("library\t{root}\t{name}\n"));
+    }
+    for root in &package.roots {
+        text.push_str(&format!("root\t{root}\n"));
+    }
+    for (name, root) in &package.crates {
+        text.push_str(&format!("crate\t{name}\t{root}\n"));
+    }
+    for name in &package.outside {
+        text.push_str(&format!("outside\t{name}\n"));
+    }
+    text
+}
+
+/// Reads a context.
+pub(super) fn decode(context: &str) -> Option<Package> {
+    let mut package = Package::default();
+    for line in context.lines() {
+        let parts: Vec<&str> = line.split('\t').collect();
+        match parts[..] {
+            ["package", directory] => directory.clone_into(&mut package.directory),
+            ["library", root, name] => package.library = Some((root.to_owned(), name.to_owned())),
+            ["root", root] => package.roots.push(root.to_owned()),
+            ["crate", name, root] => drop(package.crates.insert(name.to_owned(), root.to_owned())),
+            ["outside", name] => package.outside.push(name.to_owned()),
+            _ => {}
+        }
+    }
+    (!context.is_empty()).then_some(package)
+}
+
+fn string<'t>(table: &'t Table, key: &str) -> Option<&'t str> {
+    table.get(key)?.as_str()
+}
+
+/// Returns the library of the package in a directory: its root, and its name.
+fn library(directory: &str, table: &Table, lookup: &dyn Lookup) -> Option<(String, String)> {
+    let own = table.get("lib").and_then(Value::as_table);
+    let path = own.and_then(|own| string(own, "path")).unwrap_or("src/lib.rs");
+    let root = follow(directory, path)?;
+    let package = table.get("package").and_then(Value::as_table)?;
+    let name = own.and_then(|own| string(own, "name")).or_else(|| string(package, "name"))?;
+    lookup.is_file(&root).then(|| (root, name.replace('-', "_")))
+}
+
+fn read(directory: &str, table: &Table, lookup: &dyn Lookup) -> Package {
+    let mut package = Package { directory: directory.to_owned(), ..Package::default() };
+    package.library = library(directory, table, lookup);
+    package.roots.extend(package.library.iter().map(|(root, _)| root.clone()));
+    let own = table.get("package").and_then(Value::as_table);
+    let automatic = |key: &str| own.and_then(|own| own.get(key)).and_then(Value::as_bool).unwrap_or(true);
+    for (key, folder, switch) in [
+        ("bin", "src/bin", "autobins"),
+        ("test", "tests", "autotests"),
+        ("example", "examples", "autoexamples"),
+        ("bench", "benches", "autobenches"),
+    ] {
+        let folder = join(directory, folder);
+        for target in table.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table) {
+            match (string(target, "path"), string(target, "name")) {
+                (Some(path), _) => package.roots.extend(follow(directory, path)),
+                (None, Some(name)) => {
+                    package.roots.push(format!("{folder}/{name}.rs"));
+                    package.roots.push(format!("{folder}/{name}/main.rs"));
+                }
+                (None, None) => {}
+            }
+        }
+        if automatic(switch) {
+            let files = lookup.files_in(&folder);
+            package.roots.extend(files.iter().map(ToString::to_string).filter(|path| path.ends_with(".rs")));
+            package.roots.extend(lookup.directories_in(&folder).iter().map(|inner| format!("{folder}/{inner}/main.rs")));
+        }
+    }
+    if automatic("autobins") {
+        package.roots.push(join(directory, "src/main.rs"));
+    }
+    let build = own.and_then(|own| string(own, "build")).unwrap_or("build.rs");
+    package.roots.extend(follow(directory, build));
+    package.roots.retain(|root| lookup.is_file(root));
+    package.roots.sort();
+    package.roots.dedup();
+    dependencies(directory, table, lookup, &mut package);
+    package
+}
+
+fn dependencies(directory: &str, table: &Table, lookup: &dyn Lookup, package: &mut Package) {
+    // The workspace is the nearest manifest around that declares one.
+    let workspace = ancestors(directory)
+        .find_map(|above| manifest(above, lookup).filter(|table| table.contains_key("workspace")).map(|table| (above, table)));
+    let shared = |name: &str| {
+        let (at, table) = workspace.as_ref()?;
+        let entry = table.get("workspace")?.as_table()?.get("dependencies")?.as_table()?.get(name)?.as_table()?;
+        Some((*at, entry))
+    };
+    let patched = |name: &str| {
+        let (at, table) = workspace.as_ref().map_or((directory, table), |(at, table)| (*at, table));
+        let entry = table.get("patch")?.as_table()?.values().find_map(|source| source.as_table()?.get(name)?.as_table())?;
+        Some((at, entry))
+    };
+    let mut tables: Vec<&Table> = Vec::new();
+    for key in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        tables.extend(table.get(key).and_then(Value::as_table));
+        for target in table.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values) {
+            tables.extend(target.as_table().and_then(|target| target.get(key)).and_then(Value::as_table));
+        }
+    }
+    for (name, entry) in tables.into_iter().flatten() {
+        let called = name.replace('-', "_");
+        let entry = entry.as_table();
+        let by_workspace = entry.is_some_and(|entry| entry.get("workspace").and_then(Value::as_bool) == Some(true));
+        let (at, entry) = if by_workspace {
+            match shared(name) {
+                Some((at, shared)) => (at, Some(shared)),
+                None => (directory, None),
+            }
+        } else {
+            (directory, entry)
+        };
+        let real = entry.and_then(|entry| string(entry, "package")).unwrap_or(name);
+        let path = entry.and_then(|entry| string(entry, "path")).map(|path| (at, path));
+        let path = path.or_else(|| patched(real).and_then(|(at, entry)| Some((at, string(entry, "path")?))));
+        let root = path
+            .and_then(|(at, path)| follow(at, path))
+            .and_then(|inner| manifest(&inner, lookup).and_then(|table| library(&inner, &table, lookup)));
+        match root {
+            Some((root, own_name)) => {
+                // The key of the table is its own name unless it is another package's.
+                let renamed = entry.is_some_and(|entry| entry.contains_key("package"));
+                package.crates.insert(if renamed { called } else { own_name }, root);
+            }
+            None => package.outside.push(called),
+        }
+    }
+    package.outside.sort();
+    package.outside.dedup();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contexts_come_back_as_they_were() {
+        let package = Package {
+            directory: "a".to_owned(),
+            library: Some(("a/src/lib.rs".to_owned(), "a_b".to_owned())),
+            roots: vec!["a/src/lib.rs".to_owned(), "a/tests/x.rs".to_owned()],
+            crates: [("c".to_owned(), "c/src/lib.rs".to_owned())].into(),
+            outside: vec!["serde".to_owned()],
+        };
+        assert_eq!(decode(&encode(&package)), Some(package));
+        assert_eq!(decode(""), None);
+    }
+
+    #[test]
+    fn paths_that_leave_the_repository_lead_nowhere() {
+        assert_eq!(follow("a/b", "../c"), Some("a/c".to_owned()));
+        assert_eq!(follow("a", "../../c"), None);
+        assert_eq!(follow("a", "/c"), None);
+    }
+}
