@@ -19,7 +19,7 @@ const MAX_CANDIDATES: usize = 64;
 /// Resolves every reference of one file.
 pub(super) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -> FileEdges {
     let partial = facts.parse == ParseStatus::Partial;
-    let inference = Inference::new(path, Arc::clone(&facts.surface), &facts.body, partial, lookup);
+    let inference = Inference::new(path, Arc::clone(&facts.surface), &facts.body, lookup);
     let mut resolver = Resolver {
         path,
         body: &facts.body,
@@ -100,8 +100,8 @@ impl Resolver<'_> {
         Some(kind)
     }
 
-    fn is_partial(&mut self, target: &Target) -> bool {
-        self.inference.view_of(&target.file).is_some_and(|view| self.inference.view(view).partial)
+    fn is_partial(&self, target: &Target) -> bool {
+        self.inference.lookup.parse_status(&target.file) == Some(ParseStatus::Partial)
     }
 
     /// Returns the targets of modules: their files, but not the file in hand.

@@ -50,7 +50,7 @@ pub(super) struct Inference<'a> {
 }
 
 impl<'a> Inference<'a> {
-    pub(super) fn new(path: &RepoPath, surface: Arc<Surface>, body: &'a Body, partial: bool, lookup: &'a dyn Lookup) -> Self {
+    pub(super) fn new(path: &RepoPath, surface: Arc<Surface>, body: &'a Body, lookup: &'a dyn Lookup) -> Self {
         let mut inference = Self {
             lookup,
             views: Vec::new(),
@@ -64,7 +64,7 @@ impl<'a> Inference<'a> {
             implementations: HashMap::new(),
             depth: 0,
         };
-        inference.add_view(path, surface, Some(body), partial);
+        inference.add_view(path, surface, Some(body));
         inference
     }
 

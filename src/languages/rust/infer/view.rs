@@ -12,7 +12,7 @@ use super::types::Place;
 use crate::languages::rust::modules::{self, Module};
 use crate::languages::rust::packages::Package;
 use crate::model::facts::{Body, Declaration, Expression, Handle, MemberBlock, NameId, Outline, Surface, TypeShape};
-use crate::model::{DefinitionKey, ParseStatus, RepoPath, Target};
+use crate::model::{DefinitionKey, RepoPath, Target};
 
 /// One file.
 #[derive(Debug)]
@@ -20,7 +20,6 @@ pub(in crate::languages::rust) struct View<'a> {
     pub path: RepoPath,
     pub surface: Arc<Surface>,
     body: Option<&'a Body>,
-    pub partial: bool,
     package: OnceCell<Option<Rc<Package>>>,
     /// The block of each member, and the block of each trait.
     blocks: OnceCell<HashMap<Handle, Handle>>,
@@ -86,8 +85,8 @@ impl View<'_> {
 }
 
 impl<'a> Inference<'a> {
-    pub(super) fn add_view(&mut self, path: &RepoPath, surface: Arc<Surface>, body: Option<&'a Body>, partial: bool) -> u32 {
-        let view = View { path: path.clone(), surface, body, partial, package: OnceCell::new(), blocks: OnceCell::new() };
+    pub(super) fn add_view(&mut self, path: &RepoPath, surface: Arc<Surface>, body: Option<&'a Body>) -> u32 {
+        let view = View { path: path.clone(), surface, body, package: OnceCell::new(), blocks: OnceCell::new() };
         self.views.push(Rc::new(view));
         let index = self.views.len() as u32 - 1;
         self.by_path.insert(path.clone(), Some(index));
@@ -106,8 +105,7 @@ impl<'a> Inference<'a> {
             self.by_path.insert(path.clone(), None);
             return None;
         };
-        let partial = self.lookup.parse_status(path) == Some(ParseStatus::Partial);
-        Some(self.add_view(path, surface, None, partial))
+        Some(self.add_view(path, surface, None))
     }
 
     /// Returns the place of the declaration of a target.
