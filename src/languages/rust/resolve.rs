@@ -71,6 +71,7 @@ impl Resolver<'_> {
             | Subject::TypeMember { .. }
             | Subject::Module { .. }
             | Subject::Imported(_)
+            | Subject::Injected(_)
             | Subject::Key { .. } => {}
         }
     }
