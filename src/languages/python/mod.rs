@@ -87,7 +87,7 @@ impl LanguageSupport for Python {
     }
 
     fn limitations(&self) -> &'static [&'static str] {
-        &["fixtures_not_followed"]
+        &[]
     }
 
     fn unread(&self, path: &RepoPath) -> Option<&'static str> {

@@ -180,6 +180,7 @@ pub fn of_doubt(rule: &str, reason: Reason) -> Option<&'static str> {
         ) => None,
         ("partial_parse", Reason::PartialParse) => Some("but it has syntax errors, and what is read past them is no proof"),
         ("self_member", Reason::DynamicReceiver) => Some("but a subclass may have its own"),
+        ("pytest_fixture", Reason::DynamicReceiver) => Some("but pytest decides as the tests are run"),
         ("super_member", Reason::DynamicReceiver) => Some("but a class that joins several bases may put another between"),
         _ => Some(of_reason(reason).unsure),
     }

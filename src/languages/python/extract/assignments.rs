@@ -37,6 +37,10 @@ impl Walk<'_> {
                     annotated = true;
                     given.annotation = self.annotation(cursor);
                     alias = self.last_name == self.known.type_alias;
+                    if self.last_name == self.known.final_ || self.last_name == self.known.class_variable {
+                        // By itself it says nothing of the type.
+                        given.annotation = NONE;
+                    }
                 }
                 kind => {
                     right_kind = kind;

@@ -57,6 +57,10 @@ impl Inference<'_> {
     pub(super) fn part(&mut self, value: &Value, index: usize) -> Values {
         match value {
             Value::Tuple(parts) => parts.get(index).cloned().unwrap_or_default(),
+            Value::Instance(object) => match self.fields_of(object.class) {
+                Some(fields) => fields.get(index).cloned().unwrap_or_default(),
+                None => self.iterated(value),
+            },
             other => self.iterated(other),
         }
     }
@@ -83,6 +87,12 @@ impl Inference<'_> {
                 only(Value::Class(Object { class: object.class, arguments: Some(given) }))
             }
             Value::Instance(object) => {
+                let file = self.view(view);
+                if let Some(Expression::Part(_, index)) = argument.and_then(|argument| file.expression(argument))
+                    && let Some(fields) = self.fields_of(object.class)
+                {
+                    return fields.get(index as usize).cloned().unwrap_or_default();
+                }
                 let mut values = self.method_result(value, "__getitem__");
                 for container in self.containers_of(object) {
                     if values.is_empty() {

@@ -83,10 +83,10 @@ impl Inference<'_> {
                 Some(Expression::Subscript { object, .. }) => object,
                 _ => *declared,
             };
-            matches!(
-                self.library_name(&file, head),
-                Some("Generator" | "Iterator" | "Iterable" | "AsyncGenerator" | "AsyncIterator" | "AsyncIterable")
-            )
+            let iterates = |name: &str| {
+                matches!(name, "Generator" | "Iterator" | "Iterable" | "AsyncGenerator" | "AsyncIterator" | "AsyncIterable")
+            };
+            self.library_name(&file, head, &iterates).is_some()
         });
         let given = shape.returned.iter().any(|given| matches!(file.expression(*given), Some(Expression::Sequence(_))));
         declared || shape.returns.is_empty() && given

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::state::Inference;
-use super::value::{Linearization, Place, Value};
+use super::value::{Linearization, Place, Value, Values};
 use super::view::{View, bindings_of};
 use crate::languages::python::library::Generic;
 use crate::model::facts::{Expression, Handle, Role, Use};
@@ -181,16 +181,40 @@ impl Inference<'_> {
 
     /// Returns whether iterating over a class gives its members.
     pub(super) fn is_enumeration(&mut self, class: Place) -> bool {
+        self.below_library(class, &["Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"]).is_some()
+    }
+
+    /// Returns the first of a class and its bases that is directly below one of these classes of the library.
+    fn below_library(&mut self, class: Place, names: &[&str]) -> Option<Place> {
         let linearization = self.linearization(class);
-        linearization.iter().any(Option::is_none)
-            && linearization.iter().flatten().any(|owner| {
-                let file = self.view(owner.view);
-                file.class(owner.declaration).is_some_and(|shape| {
-                    shape.bases.iter().flatten().any(|base| {
-                        matches!(self.library_name(&file, *base), Some("Enum" | "IntEnum" | "StrEnum" | "Flag" | "IntFlag"))
-                    })
-                })
+        if linearization.iter().all(Option::is_some) {
+            return None;
+        }
+        linearization.iter().flatten().copied().find(|owner| {
+            let file = self.view(owner.view);
+            file.class(owner.declaration).is_some_and(|shape| {
+                let mut bases = shape.bases.iter().flatten();
+                bases.any(|base| self.library_name(&file, *base, &|name| names.contains(&name)).is_some())
             })
+        })
+    }
+
+    /// Returns what the fields of a named tuple hold, in order; `None` for what is no such tuple.
+    pub(super) fn fields_of(&mut self, class: Place) -> Option<Vec<Values>> {
+        let owner = self.below_library(class, &["NamedTuple"])?;
+        let file = self.view(owner.view);
+        let shape = file.class(owner.declaration)?;
+        let mut fields: Vec<(Handle, Handle)> = Vec::new();
+        for (_, used) in &shape.members {
+            if let Use::One(binding) = used
+                && let Some(annotation) = file.binding(*binding).and_then(|binding| binding.annotation)
+            {
+                fields.push((*binding, annotation));
+            }
+        }
+        // Bindings are numbered as they are written.
+        fields.sort();
+        Some(fields.into_iter().map(|(_, annotation)| self.types_of(owner.view, annotation)).collect())
     }
 }
 

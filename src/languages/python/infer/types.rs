@@ -233,27 +233,30 @@ impl Inference<'_> {
 
     /// Returns what a generic type of the library makes of its arguments; `None` for what is no such type.
     pub(super) fn generic(&mut self, file: &View<'_>, handle: Handle) -> Option<Generic> {
-        library::generic(self.library_name(file, handle)?)
+        library::generic(self.library_name(file, handle, &|name| library::generic(name).is_some())?)
     }
 
     /// Returns what a callee gives that is a function of the library.
     pub(super) fn library_function(&self, file: &View<'_>, handle: Handle) -> Option<Function> {
-        library::function(self.library_name(file, handle)?)
+        library::function(self.library_name(file, handle, &|name| library::function(name).is_some())?)
     }
 
-    /// Returns the name that the standard library, or the language, gives to what an expression names.
-    pub(super) fn library_name<'v>(&self, file: &'v View<'_>, handle: Handle) -> Option<&'v str> {
+    /// Returns the name that the standard library, or the language, gives to what an expression names, if it is one of those wanted.
+    pub(super) fn library_name<'v>(&self, file: &'v View<'_>, handle: Handle, wanted: &dyn Fn(&str) -> bool) -> Option<&'v str> {
         let outline = file.outline(handle);
         match file.expression(handle)? {
-            Expression::Attribute { object, name } => self.is_library_module(file, object).then(|| outline.names.get(name)),
-            Expression::Name(Use::Free(name)) => Some(free_name(file, name)),
+            Expression::Attribute { object, name } => {
+                let name = outline.names.get(name);
+                (wanted(name) && self.is_library_module(file, object)).then_some(name)
+            }
+            Expression::Name(Use::Free(name)) => Some(free_name(file, name)).filter(|name| wanted(name)),
             Expression::Name(used) => bindings_of(file, used).into_iter().find_map(|binding| {
                 let outline = file.outline(binding);
                 let Role::Import(import) = file.binding(binding)?.role else { return None };
                 let import = outline.imports.get(import as usize)?;
                 let module = outline.names.get(import.module);
                 let name = outline.names.get(import.name?);
-                (library::describes(module) || self.is_outside(file, module, name)).then_some(name)
+                (wanted(name) && (library::describes(module) || self.is_outside(file, module, name))).then_some(name)
             }),
             _ => None,
         }

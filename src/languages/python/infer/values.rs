@@ -259,6 +259,10 @@ impl Inference<'_> {
         let bindings: SmallVec<[Handle; 2]> = member.bound.map(|used| bindings_of(&file, used)).unwrap_or_default();
         for handle in bindings {
             let Some(binding) = file.binding(handle) else { continue };
+            if binding.role == Role::Variable && binding.annotation.is_none() && self.is_enumeration(member.owner) {
+                add(&mut values, Value::Instance(receiver.clone()));
+                continue;
+            }
             let held = self.binding_values(member.owner.view, handle);
             match (binding.role, binding.declaration) {
                 (Role::Function, Some(declaration)) => {
