@@ -52,6 +52,19 @@ fn definitions_of_typescript() {
 }
 
 #[test]
+fn signatures_end_before_the_body_and_after_the_type() {
+    check_definitions(
+        "a.ts",
+        "export function f(): Promise<A> {}\nconst g = (x: A): Array<B> => {};\nabstract class C<T> { m(): Box<T>; n = (): Box<T> => 1 }\n",
+        "function f#0 1-1 1:16 in -: export function f(): Promise<A>
+         function g#0 2-2 2:6 in -: const g = (x: A): Array<B>
+         class C#0 3-3 3:15 in -: abstract class C<T>
+         method C.m#0 3-3 3:22 in C: m(): Box<T>
+         method C.n#0 3-3 3:35 in C: n = (): Box<T>",
+    );
+}
+
+#[test]
 fn definitions_of_javascript() {
     check_definitions(
         "a.js",

@@ -241,7 +241,11 @@ impl<'s, 't> Walk<'s, 't> {
             }
             folded.push_str(word);
         }
-        let folded = folded.trim_end_matches(['{', '=', ' ', ';', '>']).trim_end();
+        // What leads over to the body goes; a `>` may also end a type.
+        let mut folded = folded.as_str();
+        while let Some(shorter) = ["=>", "{", "=", ";"].iter().find_map(|end| folded.strip_suffix(end)) {
+            folded = shorter.trim_end();
+        }
         (!folded.is_empty()).then(|| Arc::from(folded))
     }
 
