@@ -10,6 +10,7 @@ mod in_process;
 mod kills;
 mod layering;
 mod limits;
+mod mixed;
 mod permissions;
 mod program;
 mod reach;
