@@ -225,32 +225,39 @@ fn mutate(text: &str, other: &str, random: &mut Random) -> String {
     characters.into_iter().collect()
 }
 
-/// Small sources of our own, and what became of them in many small accidents.
-fn mutants(seed: u64, count: usize) -> Vec<String> {
-    let mut texts = sources("scenarios/demo", "py");
-    texts.extend(sources("fuzz/seeds/extract_python", "py"));
-    texts.extend(sources("fuzz/seeds/extract_go", "go"));
-    texts.extend(sources("fuzz/seeds/extract_rust", "rs"));
+/// Returns small sources of our own in every language, each with the suffix it goes by.
+fn originals() -> Vec<(&'static str, String)> {
+    let suffixes = ["py", "go", "js", "ts", "tsx", "rs"];
+    let of = |suffix| {
+        sources("scenarios/demo", suffix).into_iter().chain(sources("fuzz/seeds", suffix)).map(move |text| (suffix, text))
+    };
+    suffixes.into_iter().flat_map(of).collect()
+}
+
+/// Those sources, and what became of them in many small accidents.
+fn mutants(seed: u64, count: usize) -> Vec<(&'static str, String)> {
+    let texts = originals();
     let mut random = Random(seed);
     (0..count)
         .map(|_| {
             let (text, other) = (random.below(texts.len()), random.below(texts.len()));
-            mutate(&texts[text], &texts[other], &mut random)
+            let (suffix, text) = &texts[text];
+            (*suffix, mutate(text, &texts[other].1, &mut random))
         })
         .collect()
 }
 
 #[test]
 fn damaged_sources_through_the_program() {
-    let files: Vec<_> =
-        mutants(1, 300).into_iter().enumerate().map(|(index, text)| (format!("m{index}.py"), text.into_bytes())).collect();
+    let named = |(index, (suffix, text)): (usize, (&str, String))| (format!("m{index}.{suffix}"), text.into_bytes());
+    let files: Vec<_> = mutants(1, 300).into_iter().enumerate().map(named).collect();
     let count = files.len() as u64;
     assert_eq!(check(&files), Outcome { parsed: count, failed: 0, omitted: 0 });
 }
 
 #[test]
 fn damaged_sources_make_facts_that_fit() {
-    for text in mutants(2, 300) {
+    for (_, text) in mutants(2, 300) {
         REGISTRY.iter().for_each(|language| fuzz::extract(language.name(), text.as_bytes()));
     }
 }
