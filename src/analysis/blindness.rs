@@ -17,12 +17,20 @@ pub enum Blindness {
     ParseStatuses,
     /// Which paths exist.
     Paths,
+    /// What stands in which folder.
+    Folders,
+    /// What files say that configure.
+    Texts,
+    /// What decides how the files of a folder name modules.
+    Contexts,
     /// What a module's name means.
     Modules,
     /// Export tables are not solved again.
     Exports,
     /// What is rebound from outside.
     Rebindings,
+    /// Where members of a name are declared.
+    Members,
 }
 
 #[cfg(feature = "faults")]
@@ -32,9 +40,13 @@ impl Blindness {
         ("surfaces", Self::Surfaces),
         ("parse-statuses", Self::ParseStatuses),
         ("paths", Self::Paths),
+        ("folders", Self::Folders),
+        ("texts", Self::Texts),
+        ("contexts", Self::Contexts),
         ("modules", Self::Modules),
         ("exports", Self::Exports),
         ("rebindings", Self::Rebindings),
+        ("members", Self::Members),
     ];
 }
 

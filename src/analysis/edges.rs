@@ -98,7 +98,8 @@ pub(super) struct MemberName<'db> {
 #[salsa::tracked(returns(clone))]
 pub(super) fn members_named<'db>(db: &'db dyn Db, name: MemberName<'db>) -> Arc<[Target]> {
     db.note("members_named", name.text(db));
-    member_index(db, db.inventory(), name.language(db)).get(name.text(db)).cloned().unwrap_or_default()
+    let targets = member_index(db, db.inventory(), name.language(db)).get(name.text(db)).cloned().unwrap_or_default();
+    see(db, Blindness::Members, name.text(db), targets)
 }
 
 /// Resolves the references of one file. Not run again when the body of another file is edited, nor when a name changes there that it

@@ -44,8 +44,9 @@ pub(super) fn file_parse_status(db: &dyn Db, file: SourceFile) -> Option<ParseSt
 #[salsa::tracked(returns(clone))]
 pub(super) fn file_text(db: &dyn Db, file: ConfigurationFile) -> Option<Arc<str>> {
     db.note("file_text", file.path(db));
-    match file.content(db) {
-        Content::Facts(hash) => db.stored_facts(hash, CONFIGURATION)?.surface.text.clone(),
+    let text = match file.content(db) {
+        Content::Facts(hash) => db.stored_facts(hash, CONFIGURATION).and_then(|facts| facts.surface.text.clone()),
         Content::Absent | Content::Failed => None,
-    }
+    };
+    see(db, Blindness::Texts, file.path(db), text)
 }

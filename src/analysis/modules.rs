@@ -58,7 +58,8 @@ pub(super) struct Component<'db> {
 pub(super) fn context<'db>(db: &'db dyn Db, directory: Directory<'db>) -> Arc<str> {
     db.note("context", directory.path(db));
     let language = directory.language(db);
-    db.language(language).context(directory.path(db), &DatabaseLookup::new(db, language, Stage::Context))
+    let context = db.language(language).context(directory.path(db), &DatabaseLookup::new(db, language, Stage::Context));
+    see(db, Blindness::Contexts, directory.path(db), context)
 }
 
 /// Returns the module a name means. Not run again when contents change, nor when paths come or go that it did not ask for.

@@ -87,21 +87,24 @@ pub(super) fn is_file<'db>(db: &'db dyn Db, path: AskedPath<'db>) -> bool {
 #[salsa::tracked(returns(copy))]
 pub(super) fn is_directory<'db>(db: &'db dyn Db, path: AskedPath<'db>) -> bool {
     db.note("is_directory", path.text(db));
-    db.inventory().tree(db).is_directory(path.text(db))
+    let is_directory = db.inventory().tree(db).is_directory(path.text(db));
+    see(db, Blindness::Paths, &format_args!("{}/", path.text(db)), is_directory)
 }
 
 /// Not run again when contents change; equal while no file comes or goes directly in this directory.
 #[salsa::tracked(returns(clone))]
 pub(super) fn files_in<'db>(db: &'db dyn Db, directory: AskedPath<'db>) -> Arc<[RepoPath]> {
     db.note("files_in", directory.text(db));
-    db.inventory().tree(db).files_in(directory.text(db))
+    let files = db.inventory().tree(db).files_in(directory.text(db));
+    see(db, Blindness::Folders, &format_args!("files in {}", directory.text(db)), files)
 }
 
 /// As [`files_in`], of directories.
 #[salsa::tracked(returns(clone))]
 pub(super) fn directories_in<'db>(db: &'db dyn Db, directory: AskedPath<'db>) -> Arc<[Arc<str>]> {
     db.note("directories_in", directory.text(db));
-    db.inventory().tree(db).directories_in(directory.text(db))
+    let directories = db.inventory().tree(db).directories_in(directory.text(db));
+    see(db, Blindness::Folders, &format_args!("folders in {}", directory.text(db)), directories)
 }
 
 #[cfg(test)]

@@ -2,18 +2,22 @@
 //!
 //! A database that is blinded to one kind of change must be found out by the same stories.
 //!
-//! `--sequences N` plays as many (200 unless said), `--edits N` makes them longer (8 unless said), `--from SEED` begins elsewhere and
-//! `--seed S` plays one alone. A failure is shortened and told with the seed that makes it.
+//! `--sequences N` plays as many (200 unless said), `--edits N` makes them longer (8 unless said), `--from SEED` begins elsewhere,
+//! `--seed S` plays one alone and `--language NAME` tells all in one language (or `mixed`) instead of each in turn. A failure is shortened
+//! and told with the words that play it again.
 //!
 //! Invariant: a run with the same words plays the same stories.
 
 mod dice;
+mod ecmascript;
+mod go;
 mod play;
 mod python;
 #[path = "../sandbox.rs"]
 mod sandbox;
 mod sequence;
 mod shrink;
+mod speech;
 
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
@@ -25,6 +29,7 @@ use sextant::analysis::{Blindness, blind};
 
 use play::{Difference, Played, play};
 use sequence::Sequence;
+use speech::SPEECHES;
 
 /// What the command line chose.
 #[derive(Clone, Debug)]
@@ -33,45 +38,55 @@ struct Choice {
     edits: usize,
     from: u64,
     seed: Option<u64>,
+    language: Option<&'static str>,
+}
+
+impl Choice {
+    fn story(&self, seed: u64) -> Sequence {
+        sequence::make(self.language.unwrap_or_else(|| speech::name_of_cast(seed)), seed, self.edits)
+    }
 }
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().collect();
     // A test of thousands of builds waits for no disk.
     sextant::store::faults::disable_barriers();
-    if let [_, blinded, name] = &words[..]
+    if let [_, blinded, language, name] = &words[..]
         && blinded == BLINDED
     {
-        return find_out(name);
+        return find_out(language, name);
     }
-    let mut number = |name: &str| {
-        let at = words.iter().position(|word| word == name)?;
-        let value = words.get(at + 1)?.parse().ok()?;
-        words.drain(at..at + 2);
-        Some(value)
+    let mut word = |name: &str| {
+        let at = words.iter().position(|word| word == name).filter(|at| at + 1 < words.len())?;
+        words.drain(at..at + 2).next_back()
     };
-    let choice = Choice {
-        sequences: number("--sequences").unwrap_or(200),
-        edits: number("--edits").unwrap_or(8) as usize,
-        from: number("--from").unwrap_or(0),
-        seed: number("--seed"),
-    };
+    let mut number = |name: &str| word(name).and_then(|value| value.parse::<u64>().ok());
+    let (sequences, edits, from, seed) = (number("--sequences"), number("--edits"), number("--from"), number("--seed"));
+    let language = word("--language");
+    let known = SPEECHES.iter().map(|speech| speech.name).chain([speech::MIXED]);
+    let language =
+        language.map(|asked| known.clone().find(|name| *name == asked).unwrap_or_else(|| panic!("no language {asked}")));
+    let edits = edits.and_then(|edits| usize::try_from(edits).ok()).unwrap_or(8);
+    let choice = Choice { sequences: sequences.unwrap_or(200), edits, from: from.unwrap_or(0), seed, language };
     let mut trials = Vec::new();
     match choice.seed {
-        Some(seed) => trials.push(Trial::test(format!("seed_{seed}"), move || one(seed, choice.edits))),
+        Some(seed) => trials.push(Trial::test(format!("seed_{seed}"), move || one(&choice, seed))),
         None => {
             trials.push(Trial::test("incremental_equals_clean", move || many(&choice)));
-            for (name, _) in Blindness::ALL {
-                trials.push(Trial::test(format!("blinded_to_{name}"), move || is_found_out(name)));
+            for (language, kinds) in DEPENDENCIES {
+                for kind in *kinds {
+                    let name = name_of(*kind);
+                    trials.push(Trial::test(format!("blinded_to_{name}_in_{language}"), move || is_found_out(language, name)));
+                }
             }
         }
     }
     libtest_mimic::run(&Arguments::from_iter(words), trials).exit_code()
 }
 
-fn one(seed: u64, edits: usize) -> Result<(), Failed> {
-    let sequence = sequence::make(seed, edits);
-    play(&sequence).map(drop).map_err(|difference| Failed::from(report(&sequence, difference, edits)))
+fn one(choice: &Choice, seed: u64) -> Result<(), Failed> {
+    let sequence = choice.story(seed);
+    play(&sequence).map(drop).map_err(|difference| Failed::from(report(&sequence, difference, choice.edits)))
 }
 
 /// Plays many stories on all processors and stops at the first that fails.
@@ -86,7 +101,7 @@ fn many(choice: &Choice) -> Result<(), Failed> {
             if seed >= choice.from + choice.sequences {
                 break;
             }
-            let sequence = sequence::make(seed, choice.edits);
+            let sequence = choice.story(seed);
             match play(&sequence) {
                 Ok(played) => {
                     let mut total = total.lock().expect("no thread panicked");
@@ -118,17 +133,70 @@ fn many(choice: &Choice) -> Result<(), Failed> {
 const BLINDED: &str = "--blinded";
 /// Stories that a blinded database may survive.
 const ATTEMPTS: u64 = 60;
+/// What the answers about a language depend on: a database that is blind to one of these must be found out by stories in it.
+const DEPENDENCIES: &[(&str, &[Blindness])] = &[
+    (
+        "python",
+        &[
+            Blindness::Surfaces,
+            Blindness::ParseStatuses,
+            Blindness::Paths,
+            Blindness::Contexts,
+            Blindness::Modules,
+            Blindness::Exports,
+            Blindness::Rebindings,
+        ],
+    ),
+    (
+        "ecmascript",
+        &[
+            Blindness::Surfaces,
+            Blindness::ParseStatuses,
+            Blindness::Paths,
+            Blindness::Contexts,
+            Blindness::Modules,
+            Blindness::Exports,
+            Blindness::Rebindings,
+            Blindness::Members,
+        ],
+    ),
+    (
+        "go",
+        &[
+            Blindness::Surfaces,
+            Blindness::ParseStatuses,
+            Blindness::Paths,
+            Blindness::Folders,
+            Blindness::Texts,
+            Blindness::Contexts,
+            Blindness::Modules,
+            Blindness::Exports,
+            Blindness::Members,
+        ],
+    ),
+];
 /// Where to begin with those that only few stories find out, so that the test is quick; from the start it takes longer, no more.
-const SHORT_CUTS: &[(Blindness, u64)] = &[(Blindness::Rebindings, 34)];
+const SHORT_CUTS: &[(&str, Blindness, u64)] = &[
+    ("python", Blindness::Contexts, 38),
+    ("python", Blindness::Rebindings, 57),
+    ("ecmascript", Blindness::Contexts, 20),
+    ("go", Blindness::Members, 16),
+];
+
+fn name_of(kind: Blindness) -> &'static str {
+    Blindness::ALL.iter().find(|(_, known)| *known == kind).expect("every kind has a name").0
+}
 
 /// Plays with a blinded database until it is found out, and says how.
-fn find_out(name: &str) -> ExitCode {
+fn find_out(language: &str, name: &str) -> ExitCode {
     let Some((_, kind)) = Blindness::ALL.iter().find(|(known, _)| *known == name) else { return ExitCode::FAILURE };
+    let Some((language, _)) = DEPENDENCIES.iter().find(|(known, _)| *known == language) else { return ExitCode::FAILURE };
     blind(*kind);
-    let first = SHORT_CUTS.iter().find(|(known, _)| known == kind).map_or(0, |(_, seed)| *seed);
+    let short_cut = SHORT_CUTS.iter().find(|(of, known, _)| of == language && known == kind);
+    let first = short_cut.map_or(0, |(_, _, seed)| *seed);
     for seed in first..first + ATTEMPTS {
         // The answers must give it away; that a build refuses edges which lead nowhere is a safety net of its own.
-        if let Err(difference) = play(&sequence::make(seed, 8))
+        if let Err(difference) = play(&sequence::make(language, seed, 8))
             && difference.what.contains("--- only incremental")
         {
             println!("found out by seed {seed}, edit {}: {}", difference.edit, difference.what);
@@ -139,9 +207,9 @@ fn find_out(name: &str) -> ExitCode {
 }
 
 /// Starts this program blinded, in a process of its own since that cannot be undone.
-fn is_found_out(name: &str) -> Result<(), Failed> {
+fn is_found_out(language: &str, name: &str) -> Result<(), Failed> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(program).args([BLINDED, name]).output().map_err(|error| error.to_string())?;
+    let output = Command::new(program).args([BLINDED, language, name]).output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         println!("{}", said.lines().next().unwrap_or_default());
@@ -153,12 +221,13 @@ fn is_found_out(name: &str) -> Result<(), Failed> {
 
 /// Tells how a story failed, the shortest form of it that was found, and how to see it again.
 fn report(sequence: &Sequence, difference: Difference, edits: usize) -> String {
-    let first = format!("after edit {} of seed {}: {}", difference.edit, sequence.seed, difference.what);
+    let first = format!("after edit {} of seed {} in {}: {}", difference.edit, sequence.seed, sequence.cast, difference.what);
     let (short, difference) = shrink::shrink(sequence, difference);
     format!(
-        "{first}\n\nshortened: {}\n{}\nagain: cargo test --test random -- --edits {edits} --seed {}",
+        "{first}\n\nshortened: {}\n{}\nagain: cargo test --test random -- --edits {edits} --language {} --seed {}",
         difference.what,
         short.tell(),
+        sequence.cast,
         sequence.seed,
     )
 }

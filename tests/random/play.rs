@@ -227,7 +227,8 @@ fn choose(export: &str, fingerprint: &Fingerprint, dice: &mut Dice) -> Vec<Value
         .map(|line| serde_json::from_str(line).expect("rows are JSON"))
         .collect();
     let mut operations = vec![(json!({"kind": "map", "depth": 5, "limit": 50}), 32_768)];
-    for word in ["f", "a.f", "A.m"] {
+    let named = (!nodes.is_empty()).then(|| nodes[dice.below(nodes.len())]["qualified_name"].as_str().unwrap_or("f"));
+    for word in ["f", "A.m", named.unwrap_or("a.f")] {
         if dice.chance(40) {
             operations.push((json!({"kind": "symbols", "query": word}), 16_000));
         }

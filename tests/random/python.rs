@@ -3,6 +3,7 @@
 //! Must not know files on disk. Invariant: the same throws give the same text.
 
 use super::dice::Dice;
+use super::speech::{Speech, indented};
 
 const FUNCTIONS: &[&str] = &["f", "g", "h"];
 const CLASSES: &[&str] = &["A", "B"];
@@ -27,6 +28,64 @@ const MODULES: &[&str] = &[
 ];
 const RELATIVE: &[&str] = &[".", ".a", ".b", ".c", ".sub", "..", "..a", ".sub.c"];
 const ALIASES: &[&str] = &["a", "b", "k", "f", "A"];
+
+pub static PYTHON: Speech = Speech {
+    name: "python",
+    suffixes: &[".py", ".pyi"],
+    paths: &[
+        "a.py",
+        "b.py",
+        "c.py",
+        "pkg/__init__.py",
+        "pkg/a.py",
+        "pkg/b.py",
+        "pkg/sub/__init__.py",
+        "pkg/sub/c.py",
+        "ns/a.py",
+        "lib/d.py",
+        "lib/pkg/a.py",
+        "src/a.py",
+        "src/pkg/b.py",
+        "a.pyi",
+        "pkg/a.pyi",
+        "a/__init__.py",
+        "b/__init__.py",
+        "b/a.py",
+        "pkg/A.py",
+        "tests/test_a.py",
+        "tests/conftest.py",
+        "test_b.py",
+        "conftest.py",
+    ],
+    configuration: &[
+        ("pyproject.toml", &["[project]\nname = \"a\"\n"]),
+        ("lib/pyproject.toml", &["[project]\nname = \"d\"\n"]),
+        ("src/setup.py", &["f()\n"]),
+        ("pkg/setup.cfg", &["[metadata]\n"]),
+        ("notes.md", &["# f\n\nSee `a.f`.\n"]),
+    ],
+    relies_on_configuration: false,
+    folders: &[("pkg/", "out/"), ("out/", "pkg/"), ("lib/", "ns/"), ("pkg/sub/", "pkg/")],
+    head: None,
+    block: |dice, _| block(dice),
+    import: |dice, _| import(dice) + "\n",
+    exports: |dice, _| all(dice),
+    exports_begin: "__all__",
+    class: |dice, _| class(dice),
+    class_begin: "class ",
+    rebinding: |dice, _| rebinding(dice),
+    conditional: |dice, _| conditional(dice),
+    broken: |dice, _| broken(dice),
+    expression: |dice| expression(dice, 0),
+    name_of: name,
+    comment: "#",
+    twin: |path| match (path.strip_suffix("/__init__.py"), path.strip_suffix(".py")) {
+        (Some(package), _) => Some(format!("{package}.py")),
+        (None, Some(module)) => Some(format!("{module}/__init__.py")),
+        (None, None) => None,
+    },
+    rank: |_| 0,
+};
 
 fn name(dice: &mut Dice) -> &'static str {
     match dice.below(10) {
@@ -110,10 +169,6 @@ fn body(dice: &mut Dice) -> Vec<String> {
     lines
 }
 
-fn indented(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("    {line}\n")).collect()
-}
-
 fn decorator(dice: &mut Dice) -> String {
     match dice.below(6) {
         0 => format!("@{}\n", name(dice)),
@@ -138,7 +193,7 @@ fn parameters(dice: &mut Dice) -> String {
 }
 
 /// Returns a function definition.
-pub fn function(dice: &mut Dice) -> String {
+fn function(dice: &mut Dice) -> String {
     let mut text = String::new();
     if dice.chance(15) {
         text.push_str(&decorator(dice));
@@ -152,7 +207,7 @@ pub fn function(dice: &mut Dice) -> String {
 }
 
 /// Returns a class definition.
-pub fn class(dice: &mut Dice) -> String {
+fn class(dice: &mut Dice) -> String {
     let bases = match dice.below(7) {
         0 | 1 => format!("({})", dice.pick(CLASSES)),
         2 => format!("({}.{})", dice.pick(ALIASES), dice.pick(CLASSES)),
@@ -181,7 +236,7 @@ pub fn class(dice: &mut Dice) -> String {
 }
 
 /// Returns what a module says of its own names.
-pub fn all(dice: &mut Dice) -> String {
+fn all(dice: &mut Dice) -> String {
     match dice.below(7) {
         0 | 1 => format!("__all__ = [\"{}\"]\n", name(dice)),
         2 => format!("__all__ = (\"{}\", \"{}\")\n", name(dice), name(dice)),
@@ -193,7 +248,7 @@ pub fn all(dice: &mut Dice) -> String {
 }
 
 /// Returns code that rebinds something.
-pub fn rebinding(dice: &mut Dice) -> String {
+fn rebinding(dice: &mut Dice) -> String {
     match dice.below(6) {
         0 => {
             let module = dice.pick(&["a", "b", "c", "d"]);
@@ -208,7 +263,7 @@ pub fn rebinding(dice: &mut Dice) -> String {
 }
 
 /// Returns a definition that only holds under a condition.
-pub fn conditional(dice: &mut Dice) -> String {
+fn conditional(dice: &mut Dice) -> String {
     match dice.below(5) {
         0 => format!("try:\n    {}\nexcept ImportError:\n    def {}(): pass\n", import(dice), dice.pick(FUNCTIONS)),
         1 => format!("if TYPE_CHECKING:\n    {}\n", import(dice)),
@@ -233,7 +288,7 @@ fn odd(dice: &mut Dice) -> String {
 }
 
 /// Returns one block for the top level of a module.
-pub fn block(dice: &mut Dice) -> String {
+fn block(dice: &mut Dice) -> String {
     match dice.below(40) {
         0..=11 => import(dice) + "\n",
         12..=22 => function(dice),
@@ -248,43 +303,7 @@ pub fn block(dice: &mut Dice) -> String {
     }
 }
 
-pub fn import_block(dice: &mut Dice) -> String {
-    import(dice) + "\n"
-}
-
-/// Returns the block with one of its names replaced by another, everywhere in it.
-pub fn renamed(dice: &mut Dice, block: &str) -> String {
-    let (from, to) = (name(dice), name(dice));
-    let mut out = String::with_capacity(block.len());
-    let mut word = String::new();
-    for character in block.chars().chain(['\0']) {
-        if character.is_alphanumeric() || character == '_' {
-            word.push(character);
-            continue;
-        }
-        out.push_str(if word == from { to } else { &word });
-        word.clear();
-        if character != '\0' {
-            out.push(character);
-        }
-    }
-    out
-}
-
-/// Returns the block with its last line made anew, which for a definition is a line of its body.
-pub fn with_other_body(dice: &mut Dice, block: &str) -> String {
-    let kept = block.trim_end_matches('\n');
-    match kept.rfind('\n') {
-        Some(end) => {
-            let line = &kept[end + 1..];
-            let indent = &line[..line.len() - line.trim_start().len()];
-            format!("{}\n{indent}{}\n", &kept[..end], expression(dice, 0))
-        }
-        None => format!("{kept}  # {}\n", dice.below(1000)),
-    }
-}
-
 /// Returns text that is no Python.
-pub fn broken(dice: &mut Dice) -> String {
+fn broken(dice: &mut Dice) -> String {
     dice.pick(&["def (:\n", "class\n", "f((\n", "\"\"\"open\n", "  x = = 1\n", "from import\n", "if x\n    f()\n"]).to_string()
 }

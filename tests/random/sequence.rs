@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::dice::Dice;
-use super::python;
+use super::speech::{self, Speech};
 
 /// One step that changes the world. An action whose object is not there does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Edit {
 
 #[derive(Clone, Debug)]
 pub struct Sequence {
+    /// The languages it is told in ([`speech::cast`]).
+    pub cast: &'static str,
     pub seed: u64,
     /// Whether the tree is a Git repository, with everything there is at first committed.
     pub git: bool,
@@ -39,6 +41,8 @@ pub struct Sequence {
 /// One file as the generator thinks of it.
 #[derive(Clone, Debug, Default)]
 struct Source {
+    /// None for what configures.
+    speech: Option<&'static Speech>,
     blocks: Vec<String>,
     crlf: bool,
     bom: bool,
@@ -47,7 +51,9 @@ struct Source {
 
 impl Source {
     fn bytes(&self) -> Vec<u8> {
-        let mut text = self.blocks.concat();
+        let mut blocks: Vec<&str> = self.blocks.iter().map(String::as_str).collect();
+        blocks.sort_by_key(|block| self.speech.map_or(0, |speech| (speech.rank)(block)));
+        let mut text = blocks.concat();
         if self.open_end {
             text.truncate(text.trim_end_matches('\n').len());
         }
@@ -63,63 +69,42 @@ impl Source {
 
 type Tree = BTreeMap<String, Source>;
 
-const PATHS: &[&str] = &[
-    "a.py",
-    "b.py",
-    "c.py",
-    "pkg/__init__.py",
-    "pkg/a.py",
-    "pkg/b.py",
-    "pkg/sub/__init__.py",
-    "pkg/sub/c.py",
-    "ns/a.py",
-    "lib/d.py",
-    "lib/pkg/a.py",
-    "src/a.py",
-    "src/pkg/b.py",
-    "a.pyi",
-    "pkg/a.pyi",
-    "a/__init__.py",
-    "b/__init__.py",
-    "b/a.py",
-    "pkg/A.py",
-    "tests/test_a.py",
-    "tests/conftest.py",
-    "test_b.py",
-    "conftest.py",
-];
-/// Files that say something by being there.
-const MARKERS: &[(&str, &str)] = &[
-    ("pyproject.toml", "[project]\nname = \"a\"\n"),
-    ("lib/pyproject.toml", "[project]\nname = \"d\"\n"),
-    ("src/setup.py", "f()\n"),
-    ("pkg/setup.cfg", "[metadata]\n"),
-    ("notes.md", "# f\n\nSee `a.f`.\n"),
-];
-
-/// Makes the story of a seed, with this many edits.
-pub fn make(seed: u64, edits: usize) -> Sequence {
+/// Makes the story of a seed in the languages of a cast, with this many edits.
+pub fn make(cast: &'static str, seed: u64, edits: usize) -> Sequence {
     let mut dice = Dice::new(seed);
     let git = dice.chance(30);
-    let mut world =
-        World { tree: Tree::new(), dice, history: Vec::new(), actions: Vec::new(), branches: BTreeMap::new(), stash: None };
+    let speeches = speech::cast(cast).expect("a cast that the table of languages has");
+    let mut world = World {
+        speeches,
+        tree: Tree::new(),
+        dice,
+        history: Vec::new(),
+        actions: Vec::new(),
+        branches: BTreeMap::new(),
+        stash: None,
+    };
     for _ in 0..4 + world.dice.below(6) {
-        let path = world.dice.pick(PATHS);
-        let source = world.source();
+        let (path, source) = world.new_file();
         world.tree.insert(path.to_owned(), source);
     }
-    if world.dice.chance(30) {
-        world.mark();
+    for speech in speeches {
+        if speech.relies_on_configuration {
+            (0..world.dice.below(4)).for_each(|_| world.configure(speech));
+        } else if world.dice.chance(30) {
+            world.configure(speech);
+        }
     }
     world.actions.clear();
+    world.history.clear();
     let files = world.tree.iter().map(|(path, source)| (path.clone(), source.bytes())).collect();
     world.branches.insert("main", world.tree.clone());
     let edits = (0..edits).map(|_| world.edit(git)).collect();
-    Sequence { seed, git, files, edits }
+    Sequence { cast, seed, git, files, edits }
 }
 
 /// What the generator knows while it makes a story.
 struct World {
+    speeches: &'static [&'static Speech],
     tree: Tree,
     dice: Dice,
     /// What files were before they were changed.
@@ -131,12 +116,21 @@ struct World {
 }
 
 impl World {
-    fn source(&mut self) -> Source {
-        let blocks = (0..1 + self.dice.below(6)).map(|_| python::block(&mut self.dice)).collect();
-        Source { blocks, crlf: self.dice.chance(5), bom: self.dice.chance(5), open_end: self.dice.chance(5) }
+    fn speech(&mut self) -> &'static Speech {
+        self.dice.pick(self.speeches)
     }
 
-    /// Returns the path of some file, of Python mostly.
+    fn new_file(&mut self) -> (&'static str, Source) {
+        let speech = self.speech();
+        let path = self.dice.pick(speech.paths);
+        let head: Vec<String> = speech.head.map(|head| head(&mut self.dice, path)).into_iter().collect();
+        let blocks = (0..1 + self.dice.below(6)).map(|_| (speech.block)(&mut self.dice, path));
+        let blocks = head.into_iter().chain(blocks.collect::<Vec<_>>()).collect();
+        let (crlf, bom, open_end) = (self.dice.chance(5), self.dice.chance(5), self.dice.chance(5));
+        (path, Source { speech: Some(speech), blocks, crlf, bom, open_end })
+    }
+
+    /// Returns the path of some file, of a language mostly.
     fn some(&mut self) -> Option<String> {
         let at = self.dice.below(self.tree.len());
         self.tree.keys().nth(at).cloned()
@@ -165,21 +159,44 @@ impl World {
         }
     }
 
-    fn mark(&mut self) {
-        let (path, text) = self.dice.pick(MARKERS);
-        if self.tree.contains_key(path) {
+    /// Writes, rewrites or removes a file that configures.
+    fn configure(&mut self, speech: &'static Speech) {
+        let (path, texts) = self.dice.pick(speech.configuration);
+        if self.tree.contains_key(path) && (texts.len() == 1 || self.dice.chance(25)) {
             self.delete(path);
         } else {
+            let text = self.dice.pick(texts);
             self.write(path, Source { blocks: vec![text.to_owned()], ..Source::default() });
         }
     }
 
-    /// Changes one file, or makes one when there is none.
-    fn change(&mut self, how: impl FnOnce(&mut Dice, &mut Source)) {
-        let path = self.some().unwrap_or_else(|| "a.py".to_owned());
-        let mut source = self.tree.get(&path).cloned().unwrap_or_default();
-        how(&mut self.dice, &mut source);
+    /// Changes one file of a language, or makes one when there is none.
+    fn change(&mut self, how: impl FnOnce(&mut Dice, &'static Speech, &str, &mut Vec<String>)) {
+        let of_languages: Vec<&String> =
+            self.tree.iter().filter(|(_, source)| source.speech.is_some()).map(|file| file.0).collect();
+        let (path, mut source) = match of_languages.is_empty() {
+            true => {
+                let (path, source) = self.new_file();
+                (path.to_owned(), source)
+            }
+            false => {
+                let path = of_languages[self.dice.below(of_languages.len())].clone();
+                let source = self.tree[&path].clone();
+                (path, source)
+            }
+        };
+        let speech = source.speech.expect("only files of a language were asked for");
+        how(&mut self.dice, speech, &path, &mut source.blocks);
         self.write(&path, source);
+    }
+
+    /// Changes how the bytes of one file stand for its text.
+    fn change_form(&mut self, how: impl FnOnce(&mut Dice, &mut Source)) {
+        if let Some(path) = self.some() {
+            let mut source = self.tree[&path].clone();
+            how(&mut self.dice, &mut source);
+            self.write(&path, source);
+        }
     }
 
     fn edit(&mut self, git: bool) -> Edit {
@@ -206,134 +223,132 @@ impl World {
         }
         match self.dice.below(100) {
             0..=13 => {
-                self.change(|dice, source| {
-                    if source.blocks.is_empty() {
-                        source.blocks.push(python::function(dice));
+                self.change(|dice, speech, path, blocks| {
+                    if blocks.is_empty() {
+                        blocks.push((speech.class)(dice, path));
                     }
-                    let at = dice.below(source.blocks.len());
-                    source.blocks[at] = python::with_other_body(dice, &source.blocks[at]);
+                    let at = dice.below(blocks.len());
+                    blocks[at] = speech.with_other_body(dice, &blocks[at]);
                 });
                 "another body"
             }
             14..=25 => {
-                self.change(|dice, source| {
-                    if !source.blocks.is_empty() {
-                        let at = dice.below(source.blocks.len());
-                        source.blocks[at] = python::renamed(dice, &source.blocks[at]);
+                self.change(|dice, speech, _, blocks| {
+                    if !blocks.is_empty() {
+                        let at = dice.below(blocks.len());
+                        blocks[at] = speech.renamed(dice, &blocks[at]);
                     }
                 });
                 "a rename in one block"
             }
-            26..=35 => {
-                self.change(|dice, source| {
-                    let at = dice.below(source.blocks.len() + 1);
-                    source.blocks.insert(at, python::block(dice));
+            26..=34 => {
+                self.change(|dice, speech, path, blocks| {
+                    let at = dice.below(blocks.len() + 1);
+                    blocks.insert(at, (speech.block)(dice, path));
                 });
                 "a new block"
             }
-            36..=43 => {
-                self.change(|dice, source| {
-                    if !source.blocks.is_empty() {
-                        source.blocks.remove(dice.below(source.blocks.len()));
+            35..=41 => {
+                self.change(|dice, _, _, blocks| {
+                    if !blocks.is_empty() {
+                        blocks.remove(dice.below(blocks.len()));
                     }
                 });
                 "a block less"
             }
-            44..=49 => {
-                self.change(|dice, source| {
-                    let at = dice.below(source.blocks.len() + 1);
-                    source.blocks.insert(at, python::import_block(dice));
+            42..=47 => {
+                self.change(|dice, speech, path, blocks| {
+                    let at = dice.below(blocks.len() + 1);
+                    blocks.insert(at, (speech.import)(dice, path));
                 });
                 "a new import"
             }
-            50..=53 => {
-                self.change(|dice, source| {
-                    let made = python::all(dice);
-                    match source.blocks.iter().position(|block| block.starts_with("__all__")) {
-                        Some(at) => source.blocks[at] = made,
-                        None => source.blocks.push(made),
-                    }
+            48..=51 => {
+                self.change(|dice, speech, path, blocks| {
+                    let made = (speech.exports)(dice, path);
+                    put(blocks, speech.exports_begin, made);
                 });
-                "another __all__"
+                "other exports"
             }
-            54..=57 => {
-                self.change(|dice, source| source.blocks.push(python::rebinding(dice)));
+            52..=55 => {
+                self.change(|dice, speech, path, blocks| blocks.push((speech.rebinding)(dice, path)));
                 "a rebinding"
             }
-            58..=61 => {
-                self.change(|dice, source| source.blocks.push(python::conditional(dice)));
+            56..=58 => {
+                self.change(|dice, speech, path, blocks| blocks.push((speech.conditional)(dice, path)));
                 "a condition"
             }
-            62..=65 => {
-                self.change(|dice, source| match source.blocks.iter().position(|block| block.starts_with("class ")) {
-                    Some(at) => source.blocks[at] = python::class(dice),
-                    None => source.blocks.push(python::class(dice)),
+            59..=62 => {
+                self.change(|dice, speech, path, blocks| {
+                    let made = (speech.class)(dice, path);
+                    put(blocks, speech.class_begin, made);
                 });
                 "another class"
             }
-            66..=69 => {
-                self.change(|dice, source| {
-                    let at = dice.below(source.blocks.len() + 1);
-                    source.blocks.insert(at, python::broken(dice));
+            63..=65 => {
+                self.change(|dice, speech, path, blocks| {
+                    let at = dice.below(blocks.len() + 1);
+                    blocks.insert(at, (speech.broken)(dice, path));
                 });
                 "a syntax error"
             }
-            70..=76 => {
+            66..=72 => {
                 if let Some(at) = (!self.history.is_empty()).then(|| self.dice.below(self.history.len())) {
                     let (path, source) = self.history[at].clone();
                     self.write(&path, source);
                 }
                 "an older version"
             }
-            77..=82 => {
-                let path = self.dice.pick(PATHS);
-                let source = self.source();
+            73..=78 => {
+                let (path, source) = self.new_file();
                 self.write(path, source);
                 "a new file"
             }
-            83..=87 => {
+            79..=82 => {
                 if let Some(path) = self.some() {
                     self.delete(&path);
                 }
                 "a file less"
             }
-            88..=91 => {
+            83..=86 => {
                 if let Some(path) = self.some() {
-                    let to = self.dice.pick(PATHS);
+                    let to = self.speech();
+                    let to = self.dice.pick(to.paths);
                     if to != path {
                         self.rename(&path, to);
                     }
                 }
                 "a file moved"
             }
-            92 | 93 => {
+            87 | 88 => {
                 if let Some(path) = self.some() {
-                    match (path.strip_suffix("/__init__.py"), path.strip_suffix(".py")) {
-                        (Some(package), _) => self.rename(&path, &format!("{package}.py")),
-                        (None, Some(module)) => self.rename(&path, &format!("{module}/__init__.py")),
-                        (None, None) => {}
+                    let twin = self.speeches.iter().find(|speech| speech.speaks(&path)).and_then(|speech| (speech.twin)(&path));
+                    if let Some(twin) = twin {
+                        self.rename(&path, &twin);
                     }
                 }
-                "a module as a package"
+                "a module in another form"
             }
-            94 => {
-                let (from, to) = self.dice.pick(&[("pkg/", "out/"), ("out/", "pkg/"), ("lib/", "ns/"), ("pkg/sub/", "pkg/")]);
+            89 => {
+                let speech = self.speech();
+                let (from, to) = self.dice.pick(speech.folders);
                 let paths: Vec<String> = self.tree.keys().filter(|path| path.starts_with(from)).cloned().collect();
                 for path in paths {
                     self.rename(&path, &format!("{to}{}", &path[from.len()..]));
                 }
                 "a folder moved"
             }
-            95 | 96 => {
-                self.mark();
-                "a marker"
+            90..=96 => {
+                let speech = self.speech();
+                self.configure(speech);
+                "another configuration"
             }
             97 => {
-                self.change(|_, source| source.crlf = !source.crlf);
+                self.change_form(|_, source| source.crlf = !source.crlf);
                 "other line ends"
             }
             98 => {
-                self.change(|dice, source| {
+                self.change_form(|dice, source| {
                     source.bom ^= dice.chance(50);
                     source.open_end ^= dice.chance(50);
                 });
@@ -341,7 +356,10 @@ impl World {
             }
             _ => {
                 if let Some(path) = self.some() {
-                    let other = path.strip_prefix("pkg/a").map_or_else(|| "pkg/a.py".to_owned(), |rest| format!("pkg/A{rest}"));
+                    let speech = self.speech();
+                    let suffix = speech.suffixes[0];
+                    let other =
+                        path.strip_prefix("pkg/a").map_or_else(|| format!("pkg/a{suffix}"), |rest| format!("pkg/A{rest}"));
                     self.rename(&path, &other);
                 }
                 "another case"
@@ -388,10 +406,18 @@ impl World {
     }
 }
 
+/// Puts the block in the place of the first that begins alike, or at the end.
+fn put(blocks: &mut Vec<String>, begin: &str, made: String) {
+    match blocks.iter().position(|block| block.starts_with(begin)) {
+        Some(at) => blocks[at] = made,
+        None => blocks.push(made),
+    }
+}
+
 impl Sequence {
     /// Tells the story to people.
     pub fn tell(&self) -> String {
-        let mut text = format!("seed {}{}\n", self.seed, if self.git { ", a Git repository" } else { "" });
+        let mut text = format!("seed {} in {}{}\n", self.seed, self.cast, if self.git { ", a Git repository" } else { "" });
         let file = |text: &mut String, path: &str, bytes: &[u8]| {
             let _ = writeln!(text, "//- {path}");
             for line in String::from_utf8_lossy(bytes).split_inclusive('\n') {
