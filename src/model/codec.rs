@@ -5,6 +5,11 @@
 
 use super::FileFacts;
 
+/// The text that declares what facts are made of. Fields and variants are written by their order and read without names, so that whoever
+/// keeps the bytes keeps them under these declarations: after any change of them they are another form.
+pub const DECLARATIONS: [&str; 4] =
+    [include_str!("codec.rs"), include_str!("facts.rs"), include_str!("graph.rs"), include_str!("span.rs")];
+
 /// Returns the bytes of facts; `None` for facts that have none, which is a fault of their maker.
 pub fn encode(facts: &FileFacts) -> Option<Vec<u8>> {
     postcard::to_stdvec(facts).ok()

@@ -142,7 +142,7 @@ pub fn imports<E>(
 pub fn aliases(imports: &[Import], name: &str, file: &SourceFile) -> Vec<Arc<str>> {
     let mut found: Vec<Arc<str>> = Vec::new();
     for import in imports.iter().filter(|import| *import.name == *name) {
-        let Some(line) = file.line(import.line) else { continue };
+        let Some(line) = site::line_of(file, import.line) else { continue };
         let (Some(before), Some(after)) = (line.get(..import.column as usize), line.get(import.column as usize + name.len()..))
         else {
             continue;
@@ -313,7 +313,8 @@ impl Evidence {
     /// The import that a name comes from: the nearest before a line, else the first.
     fn import(imports: &[Import], root: &str, reference: &Reference, file: &SourceFile) -> Option<Self> {
         let in_quotes = reference.path.ends_with(".go");
-        let brings = |import: &&Import| file.line(import.line).is_some_and(|text| site::is_brought(text, root, in_quotes));
+        let brings =
+            |import: &&Import| site::line_of(file, import.line).is_some_and(|text| site::is_brought(text, root, in_quotes));
         let before = imports.iter().filter(|import| import.line < reference.line).rfind(brings);
         let found = before.or_else(|| imports.iter().find(brings))?;
         let mut beside = imports.iter().filter(|import| import.line == found.line);

@@ -234,7 +234,7 @@ fn parse_operation(fields: &mut Fields) -> Result<Operation> {
         "diagnostics" => Operation::Diagnostics(References {
             path: fields.path_below("path")?,
             symbol_id: fields.optional_text("symbol_id", 1..=MAX_SYMBOL)?,
-            name: fields.optional_text("name", 1..=MAX_NAME)?,
+            name: fields.reference_name()?,
             limit: fields.limit()?,
         }),
         _ => return refuse(&fields.name("kind"), format!("must be one of {}", OPERATIONS.join(", "))),
@@ -385,6 +385,13 @@ impl Fields {
         if query.trim().is_empty() { refuse(&self.name("query"), "must not be blank") } else { Ok(query) }
     }
 
+    /// The name of references, with the marks that people write around it.
+    fn reference_name(&mut self) -> Result<Option<String>> {
+        let name = self.optional_text("name", 1..=MAX_NAME)?;
+        let is_blank = |name: &String| name.trim().trim_end_matches("()").is_empty();
+        if name.as_ref().is_some_and(is_blank) { refuse(&self.name("name"), "must not be blank") } else { Ok(name) }
+    }
+
     fn prefix(&mut self) -> Result<PathPrefix> {
         self.path_below("path_prefix")
     }
@@ -519,6 +526,8 @@ mod tests {
         check(r#"{"operation":{"kind":"diagnostics","path":null}}"#, "`operation.path` must be a string");
         check(r#"{"operation":{"kind":"diagnostics","path":"../a"}}"#, "`operation.path` is not a relative path");
         check(r#"{"operation":{"kind":"diagnostics","name":""}}"#, "`operation.name` must have from 1 to 1024 characters");
+        check(r#"{"operation":{"kind":"diagnostics","name":" "}}"#, "`operation.name` must not be blank");
+        check(r#"{"operation":{"kind":"diagnostics","name":"()"}}"#, "`operation.name` must not be blank");
         check(r#"{"operation":{"kind":"diagnostics","name":null}}"#, "`operation.name` must be a string");
         check(r#"{"operation":{"kind":"symbols","query":""}}"#, "`operation.query` must have from 1 to 8192 characters");
         check(r#"{"operation":{"kind":"status"},"max_bytes":511}"#, "`max_bytes` must be an integer from 512 to 32768");

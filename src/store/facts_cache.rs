@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use crate::model::{Canonical, ContentHash, FileFacts, codec};
@@ -15,8 +15,8 @@ use super::error::{Result, StoreError, io};
 use super::packs::{self, Pack, PackBuilder, PackEntry};
 use super::{files, lock};
 
-/// Goes into every key; another number for another form of the payload.
-const FORMAT: u64 = 2;
+/// Goes into every key; another number for another form of the entries.
+const FORMAT: u64 = 3;
 /// No more than this, however large the cache may be.
 const MAX_BYTES: u64 = 512 << 20;
 /// More packs than this are put together, but for those of [`SETTLED_BYTES`].
@@ -279,8 +279,16 @@ impl FactsCache {
 }
 
 fn internal(key: &ContentHash) -> ContentHash {
+    static FORM: LazyLock<ContentHash> = LazyLock::new(|| {
+        let mut record = Canonical::new("facts-form");
+        record.number(FORMAT);
+        for text in codec::DECLARATIONS {
+            record.field(text.as_bytes());
+        }
+        ContentHash(record.finish())
+    });
     let mut record = Canonical::new("facts-entry");
-    record.number(FORMAT).field(&key.0);
+    record.field(&FORM.0).field(&key.0);
     ContentHash(record.finish())
 }
 

@@ -9,6 +9,8 @@ use crate::query::source::SourceFile;
 
 /// Most lines that a receiver may go back.
 const MAX_BACK: u32 = 12;
+/// Most bytes of a line that is looked through: what is longer was written by a program and tells nobody anything.
+const MAX_LINE: usize = 2000;
 /// Most characters of a receiver or a line that are shown.
 const MAX_SHOWN: usize = 80;
 /// Most characters between brackets that are shown.
@@ -38,9 +40,15 @@ pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_' || character == '$'
 }
 
+/// Returns a line as far as it is worth looking through.
+pub fn line_of(file: &SourceFile, number: u32) -> Option<&str> {
+    file.line(number).filter(|text| text.len() <= MAX_LINE)
+}
+
 /// Returns what the name at a place is taken from.
 pub fn receiver(file: &SourceFile, line: u32, column: u32) -> Receiver {
-    let Some(own) = file.line(line).and_then(|text| text.get(..column as usize)) else { return Receiver::None };
+    let Some(text) = line_of(file, line) else { return Receiver::Unclear };
+    let Some(own) = text.get(..column as usize) else { return Receiver::None };
     let own = own.strip_suffix('#').unwrap_or(own);
     let mut before = own.to_owned();
     let mut first = line;
@@ -51,7 +59,7 @@ pub fn receiver(file: &SourceFile, line: u32, column: u32) -> Receiver {
             None if first <= 1 || line - first >= MAX_BACK => return Receiver::Unclear,
             None => {
                 first -= 1;
-                let Some(above) = file.line(first) else { return Receiver::Unclear };
+                let Some(above) = line_of(file, first) else { return Receiver::Unclear };
                 if above.contains("//") || above.contains('#') {
                     // What a comment says is no code.
                     return Receiver::Unclear;
@@ -243,7 +251,7 @@ pub fn mention(file: &SourceFile, word: &str, from: u32, line: u32) -> Option<Me
     let mut first: Option<Mention> = None;
     let mut last: Option<Mention> = None;
     for number in from.max(1)..line {
-        let Some(text) = file.line(number) else { continue };
+        let Some(text) = line_of(file, number) else { continue };
         if is_comment(text) {
             continue;
         }
@@ -263,8 +271,8 @@ pub fn mention(file: &SourceFile, word: &str, from: u32, line: u32) -> Option<Me
 /// it.
 pub fn assignment(file: &SourceFile, member: &str, line: u32, class: &RangeInclusive<u32>) -> Option<Mention> {
     let mut nearest: Option<Mention> = None;
-    for number in class.clone() {
-        let Some(text) = file.line(number) else { break };
+    for number in *class.start()..=(*class.end()).min(file.line_count()) {
+        let Some(text) = line_of(file, number) else { continue };
         if is_comment(text) || number == line || (number > line && nearest.is_some()) {
             continue;
         }

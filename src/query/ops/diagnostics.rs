@@ -146,8 +146,15 @@ fn named(
 ) -> Result<Vec<Reference>> {
     let generation = context.generation;
     let mut all: Vec<Vec<Reference>> = Vec::new();
+    let is_named = |reference: &Reference, name: &str| {
+        *reference.name == *name || reference.edges.iter().any(|(_, target)| **target == *name)
+    };
     generation.references_below(prefix, &mut |rows| {
-        all.push(explain::references(&rows));
+        let references = explain::references(&rows);
+        // An alias stands only where an import writes the name out: a file without the name is not read at all.
+        if name.is_none_or(|name| references.iter().any(|reference| is_named(reference, name))) {
+            all.push(references);
+        }
         Ok(true)
     })?;
     let mut found = Vec::new();
@@ -178,7 +185,7 @@ fn named(
         };
         let is_meant = |reference: &Reference| match name {
             None => reference.is_open(),
-            Some(name) => names.contains(&reference.name) || reference.edges.iter().any(|(_, target)| **target == *name),
+            Some(name) => names.contains(&reference.name) || is_named(reference, name),
         };
         found.extend(references.into_iter().filter(|reference| is_meant(reference) && is_inside(reference)));
     }
@@ -197,7 +204,9 @@ fn scopes(generation: &Generation, files: &mut Files, source: NodeId) -> Result<
             SymbolKind::Function | SymbolKind::Method => {
                 found.push(Scope { line: node.name_line.max(node.start_line), signature: node.signature.clone() });
             }
-            SymbolKind::Class => class = class.or(Some(node.start_line..=node.end_line)),
+            SymbolKind::Class | SymbolKind::Struct | SymbolKind::Enum | SymbolKind::Interface | SymbolKind::Trait => {
+                class = class.or(Some(node.start_line..=node.end_line));
+            }
             _ => {}
         }
     }
