@@ -34,7 +34,7 @@ pub(super) use resolve::{rebindings, resolve};
 /// The name of the lookup space that the languages of the family share.
 pub(super) const FAMILY: &str = "ecmascript";
 
-pub(super) const RESOLVER: &str = "ecmascript-resolver-2";
+pub(super) const RESOLVER: &str = "ecmascript-resolver-3";
 
 /// Makes a language of the family.
 macro_rules! language {

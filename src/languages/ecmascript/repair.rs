@@ -87,7 +87,10 @@ fn signatures(source: &str, offset: usize, text: &str, regions: &mut Vec<Region>
                 .is_some_and(|rest| rest.trim_start().starts_with('('))
         } else {
             let word = inside.strip_prefix("instanceof").or_else(|| inside.strip_prefix("in"));
-            word.is_some_and(|rest| rest.starts_with([':', '?', '(']))
+            // Of `in2` and `in_` too only the first two letters are looked at.
+            word.is_some_and(|rest| {
+                rest.starts_with(|next: char| matches!(next, ':' | '?' | '(' | '_' | '$') || next.is_ascii_digit())
+            })
         };
         if begins && start > 0 && matches!(source.as_bytes()[start - 1], b' ' | b'\t') && ends_member(&source[..start]) {
             regions.push((start - 1, start, b';'));

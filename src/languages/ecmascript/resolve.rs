@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::exports::module_of_import;
+use super::exports::{WHOLE, module_of_import};
 use super::infer::{End, Followed, Inference, Meaning as Sense, Member, Value, View, free_name, is_import, rank};
 use super::modules;
 use super::vocabulary::is_global;
@@ -401,7 +401,39 @@ impl Resolver<'_> {
         Some(Value::Class(place, None))
     }
 
+    /// A name that a module gives away, taken from what `require` of it gives.
+    fn exported_member(&mut self, object: Handle, name: &Arc<str>) -> Option<Meaning> {
+        let view = Rc::clone(&self.view);
+        let Some(Expression::Name(Use::One(binding))) = view.expression(object) else { return None };
+        let import = is_import(view.binding(binding)?.role)?;
+        let outline = view.outline(binding);
+        let import = outline.imports.get(import as usize)?;
+        if outline.names.get(import.name?) != WHOLE {
+            return None;
+        }
+        let module = module_of_import(outline, import, &view.context, self.inference.lookup).ok()?;
+        if !self.inference.table(&module).names.contains_key(name) {
+            return None;
+        }
+        // A property that holds what a name means is no name for it.
+        let whole = self.inference.follow(&module, &WHOLE.into());
+        for end in &whole.ends {
+            for value in self.inference.end_values(end, Sense::Value) {
+                if let Some(member) = self.inference.member(&value, name)
+                    && self.is_held(&member)
+                {
+                    return None;
+                }
+            }
+        }
+        let followed = self.inference.follow(&module, name);
+        (!followed.ends.is_empty()).then(|| self.followed(&followed, Sense::Value, "module_export"))
+    }
+
     fn member(&mut self, object: Handle, name: &Arc<str>) -> Meaning {
+        if let Some(exported) = self.exported_member(object, name) {
+            return exported;
+        }
         if let Some(value) = self.certain(object, 0) {
             match &value {
                 Value::Module(module) => {

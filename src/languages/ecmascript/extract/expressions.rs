@@ -46,7 +46,11 @@ impl<'s, 't> Walk<'s, 't> {
             Kind::Parenthesized => {
                 let mut found = NONE;
                 for child in self.children(node).named() {
-                    found = self.value(child.node, edge, qualifier);
+                    // What is awaited in parentheses is not what is called.
+                    found = match child.kind {
+                        Kind::Await => self.expression(child.node),
+                        _ => self.value(child.node, edge, qualifier),
+                    };
                 }
                 found
             }
@@ -84,7 +88,8 @@ impl<'s, 't> Walk<'s, 't> {
             Kind::Await => {
                 let mut inner = NONE;
                 for child in self.children(node).named() {
-                    inner = self.expression(child.node);
+                    // The grammar reads `await f<T>()` as a call of `await f`.
+                    inner = self.value(child.node, edge, qualifier);
                 }
                 if inner == NONE { NONE } else { self.push_expression(RawExpression::Await(inner)) }
             }

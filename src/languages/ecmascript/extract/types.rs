@@ -62,7 +62,10 @@ impl<'s, 't> Walk<'s, 't> {
             Kind::ObjectType => {
                 let class = self.push_class();
                 let before = self.this;
-                self.signatures(node, class, false);
+                // Methods of a type that has a name are definitions, like those of an interface.
+                let owner = self.owner.checked_sub(1).and_then(|owner| self.raw.definitions.get(owner as usize));
+                let named = owner.is_some_and(|owner| matches!(owner.kind, SymbolKind::Type | SymbolKind::Interface));
+                self.signatures(node, class, named);
                 self.this = before;
                 self.push_expression(RawExpression::Structure(class))
             }

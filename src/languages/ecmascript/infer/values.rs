@@ -5,7 +5,7 @@
 use super::*;
 
 impl Inference<'_> {
-    pub(super) fn end_values(&mut self, end: &End, meaning: Meaning) -> Values {
+    pub(in super::super) fn end_values(&mut self, end: &End, meaning: Meaning) -> Values {
         match end {
             End::Module(module) => SmallVec::from_iter([Value::Module(module.clone())]),
             End::Definition(target) => match self.place_of(target) {
