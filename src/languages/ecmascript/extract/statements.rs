@@ -314,8 +314,7 @@ impl<'s, 't> Walk<'s, 't> {
             self.export_again(scope, name, same);
             return same;
         }
-        // What a block binds is its own, wherever the block stands.
-        if self.raw.scopes[scope as usize].outer && self.raw.scopes[scope as usize].kind == ScopeKind::Body {
+        if self.raw.scopes[scope as usize].outer {
             let (whole, head_end) = self.declarator.unwrap_or((node, node.end_byte()));
             let text = self.raw.names[name as usize];
             let at = Declared { whole, name: node, head_end };
