@@ -8,6 +8,15 @@ use tree_sitter::{Node, Tree};
 /// How many regions of a file are repaired.
 const MAX_REGIONS: usize = 2_000;
 
+/// How many errors of a file are looked at.
+const MAX_ERRORS: usize = 500;
+
+/// Bytes around an error that are looked through; where so much stands on a few lines, a program wrote them.
+const MAX_AROUND: usize = 64 << 10;
+
+/// Bytes from an opening mark to what closes it, at most.
+const MAX_LIST: usize = 2_000;
+
 /// How many lines around an error are looked at.
 const LINES_BEFORE: usize = 4;
 const LINES_AFTER: usize = 40;
@@ -25,7 +34,7 @@ pub(super) fn repaired(source: &str, tree: &Tree) -> Option<String> {
         if node.is_error() {
             regions.extend(region(source, node).map(|(start, end)| (start, end, b' ')));
         }
-        if node.is_error() || node.is_missing() {
+        if (node.is_error() || node.is_missing()) && broken.len() < MAX_ERRORS {
             imported_arguments(source, node, &mut regions);
             broken.push(lines_around(source, node));
         }
@@ -37,7 +46,7 @@ pub(super) fn repaired(source: &str, tree: &Tree) -> Option<String> {
     let mut done = 0;
     for (start, end) in broken {
         let start = start.max(done);
-        if let Some(text) = source.get(start..end) {
+        if let Some(text) = source.get(start..end).filter(|text| text.len() <= MAX_AROUND) {
             signatures(source, start, text, &mut regions);
             arguments_of_calls(start, text, &mut regions);
             entities(start, text, &mut regions);
@@ -142,7 +151,8 @@ fn arguments_of_calls(offset: usize, text: &str, regions: &mut Vec<Region>) {
 fn entities(offset: usize, text: &str, regions: &mut Vec<Region>) {
     for (at, _) in text.match_indices('&') {
         let named = text[at + 1..].find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(0);
-        let quoted = text[..at].rfind(['"', '\'']).is_some_and(|quote| text[..quote].ends_with('='));
+        let before = &text[text.floor_char_boundary(at.saturating_sub(MAX_LIST))..at];
+        let quoted = before.rfind(['"', '\'']).is_some_and(|quote| before[..quote].ends_with('='));
         if named > 0 && quoted && !text[at + 1 + named..].starts_with(';') {
             regions.push((offset + at, offset + at + 1, b'_'));
         }
@@ -184,7 +194,7 @@ fn region(source: &str, error: Node<'_>) -> Option<(usize, usize)> {
 fn imported_arguments(source: &str, error: Node<'_>, regions: &mut Vec<Region>) {
     // An error may be no more than the arguments themselves.
     let (begin, end) = statement_around(source, error);
-    let Some(text) = source.get(begin..end) else { return };
+    let Some(text) = source.get(begin..end).filter(|text| text.len() <= MAX_AROUND) else { return };
     for (at, _) in text.match_indices("import(") {
         let Some(close) = text[at..].find(')').map(|close| at + close + 1) else { continue };
         let named = text[close..].find(|character: char| !(character.is_alphanumeric() || matches!(character, '_' | '$' | '.')));
@@ -231,7 +241,7 @@ pub(super) fn is_argument(source: &str, start: usize) -> bool {
 fn balanced(text: &str) -> Option<usize> {
     let mut depth = 0_u32;
     let mut before = ' ';
-    for (offset, character) in text.char_indices() {
+    for (offset, character) in text.char_indices().take(MAX_LIST) {
         match character {
             '<' => depth += 1,
             // Not that of `=>`.

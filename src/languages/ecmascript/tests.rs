@@ -195,6 +195,9 @@ fn hostile_input_ends() {
     facts("a.js", &format!("{};", "a = ".repeat(3_000)));
     facts("a.js", "if (a) ".repeat(3_000).as_str());
     facts("a.tsx", &format!("x = {}{};", "<A>".repeat(1_000), "</A>".repeat(1_000)));
+    // One line that is broken everywhere and looks as if it could be repaired anywhere.
+    facts("a.js", &format!("let = {}", "x<<y&z;) ".repeat(10_000)));
+    facts("a.js", &format!("let = \"={}", "&a import(b".repeat(10_000)));
 }
 
 #[test]

@@ -634,6 +634,11 @@ fn hostile_nesting_is_passed_over() {
         format!("{}pass", "if x: ".repeat(1_000)),
         (0..90).map(|depth| format!("{}if x:\n", " ".repeat(depth))).collect::<String>() + &" ".repeat(90) + "pass\n",
         format!("x = 1\n{}", "x = x.y\n".repeat(3_000)),
+        // Each line doubles what the one before holds.
+        format!(
+            "class C:\n    def go(self): pass\na0 = C()\n{}x = a40 if f else (a40, a40)\nx.go()",
+            (0..40).map(|n| format!("a{} = (a{n}, a{n})\na{n}.go()\n", n + 1)).collect::<String>()
+        ),
     ] {
         let tree = Tree::new(&Python, &format!("//- a.py\ndef f(): pass\n{source}\n"));
         tree.edges(&[]);

@@ -1,6 +1,6 @@
 //! What an expression may hold, and where a name may lead.
 //!
-//! Must not know how it is found. Invariant: what is added to values is added once, and up to [`MAX_VALUES`].
+//! Must not know how it is found. Invariant: what is added to values is added once, and up to [`MAX_VALUES`]; a value of more than [`MAX_PARTS`] parts is none.
 
 use std::rc::Rc;
 
@@ -88,8 +88,32 @@ pub type Values = SmallVec<[Value; 2]>;
 /// How many values an expression is followed for.
 pub(super) const MAX_VALUES: usize = 6;
 
+/// How many parts a value may have, those of its parts counted in.
+const MAX_PARTS: usize = 200;
+
+/// Returns whether a value is small enough to be compared and gone through. Values share their parts, so that a few lines of source can
+/// make one that would take forever.
+fn is_small(value: &Value) -> bool {
+    fn all_small(values: &[Value], left: &mut usize) -> bool {
+        values.iter().all(|value| {
+            let Some(rest) = left.checked_sub(1) else { return false };
+            *left = rest;
+            match value {
+                Value::Elements(inner) | Value::Callable(inner) => all_small(inner, left),
+                Value::Tuple(parts) => parts.iter().all(|part| all_small(part, left)),
+                Value::Mapping(sides) => all_small(&sides.0, left) && all_small(&sides.1, left),
+                Value::Class(object) | Value::Instance(object) | Value::Super(object) | Value::Function(_, Some(object)) => {
+                    object.arguments.as_ref().is_none_or(|arguments| arguments.iter().all(|argument| all_small(argument, left)))
+                }
+                _ => true,
+            }
+        })
+    }
+    all_small(std::slice::from_ref(value), &mut MAX_PARTS.clone())
+}
+
 pub(super) fn add(values: &mut Values, value: Value) {
-    if values.len() < MAX_VALUES && !values.contains(&value) {
+    if values.len() < MAX_VALUES && is_small(&value) && !values.contains(&value) {
         values.push(value);
     }
 }
@@ -101,7 +125,7 @@ pub(super) fn add_all(values: &mut Values, more: impl IntoIterator<Item = Value>
 }
 
 pub(super) fn only(value: Value) -> Values {
-    SmallVec::from_iter([value])
+    SmallVec::from_iter(Some(value).filter(is_small))
 }
 
 pub(super) fn instance_of(value: Value) -> Values {
