@@ -267,6 +267,8 @@ pub struct MemberBlock {
     pub declares: Option<(Handle, Handle)>,
     /// Handles of `declarations`.
     pub members: Vec<Handle>,
+    /// Whether a macro may make more members than those.
+    pub open: bool,
 }
 
 /// A definition as resolution sees it.
@@ -666,7 +668,8 @@ pub enum Subject {
     Imported(Handle),
     /// A parameter that a test runner fills by its name (a handle of an [`Expression::Injected`]).
     Injected(Handle),
-    /// A part of a path (a handle of an [`Expression::Search`] or [`Expression::Path`]).
+    /// A part of a path (a handle of an [`Expression::Search`] or [`Expression::Path`]), or a method among the tokens of a macro (of an
+    /// [`Expression::Attribute`]).
     Path(Handle),
     /// A key of a literal of a type: a field where the type has fields, else what the name means.
     Key {

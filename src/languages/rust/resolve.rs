@@ -52,7 +52,12 @@ impl Resolver<'_> {
         match reference.subject {
             Subject::Path(path) => {
                 let Some((name, space)) = self.named(path) else { return };
-                let answer = self.inference.answer(0, path);
+                let expression = self.inference.view(0).expression(path);
+                let answer = match expression {
+                    // A method among the tokens of a macro.
+                    Some(Expression::Attribute { object, .. }) => self.inference.method_on(0, object, &name),
+                    _ => self.inference.answer(0, path),
+                };
                 self.emit(reference, name, space, &answer);
             }
             Subject::Member { object, name } => {
@@ -86,6 +91,7 @@ impl Resolver<'_> {
                 Some((outline.names.get(search.name).into(), search.space))
             }
             Expression::Path { name, space, .. } => Some((outline.names.get(*name).into(), *space)),
+            Expression::Attribute { name, .. } => Some((outline.names.get(*name).into(), Space::Tokens)),
             _ => None,
         }
     }
@@ -135,8 +141,8 @@ impl Resolver<'_> {
                 self.local_uses += 1;
                 return;
             }
-            // What a macro makes of its words nobody here knows.
-            What::Nothing(_) if tokens => return,
+            // What a macro makes of its words nobody here knows; a call of a method is one by its form.
+            What::Nothing(_) if tokens && !self.is_member(reference) => return,
             What::Nothing(Reason::UnresolvedName) if self.is_binding_like(&name, reference, space) => {
                 self.local_uses += 1;
                 return;
@@ -188,6 +194,11 @@ impl Resolver<'_> {
             self.diagnostics.push(Diagnostic { kind, source, reason, place, name: Arc::clone(&name), candidates });
         }
         self.edges.extend(others);
+    }
+
+    fn is_member(&self, reference: &Reference) -> bool {
+        let Subject::Path(path) = reference.subject else { return false };
+        matches!(self.inference.view(0).expression(path), Some(Expression::Attribute { .. }))
     }
 
     /// Returns whether a name that leads nowhere may be a variable that a pattern binds: one that begins with a capital.

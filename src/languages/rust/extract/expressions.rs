@@ -280,12 +280,19 @@ impl<'s> Walk<'s> {
                 self.value(Expression::Invocation { callee, arguments })
             }
             Kind::Index => {
+                let mut part = false;
                 while cursor.goto_next_sibling() {
-                    if !Self::is_blank(self.kind(cursor.node())) {
+                    let kind = self.kind(cursor.node());
+                    if !Self::is_blank(kind) {
+                        part |= kind == Kind::Range;
                         self.expression(cursor);
                     }
                 }
                 let object = operand?;
+                if part {
+                    // A part of a sequence is one.
+                    return Some(object);
+                }
                 self.value(Expression::Subscript { object, argument: None })
             }
             Kind::Try => self.value(Expression::Try(operand?)),

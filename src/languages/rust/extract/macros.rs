@@ -163,44 +163,55 @@ impl<'s> Walk<'s> {
         None
     }
 
-    /// Walks the tokens that a macro is given: paths among them may be what they look like.
+    /// Walks the tokens that a macro is given: paths among them may be what they look like, and calls of methods too.
     fn tokens(&mut self, cursor: &mut TreeCursor<'_>) {
         self.deeper(|this| {
             let mut path: Vec<tree_sitter::Node<'_>> = Vec::new();
             let mut joined = false;
-            let mut member = false;
+            // What the value before a dot is, and whether brackets that come next belong to it.
+            let mut chain: Option<Handle> = None;
+            let mut called = false;
             if cursor.goto_first_child() {
                 loop {
                     let node = cursor.node();
                     match this.kind(node) {
+                        Kind::Identifier if path.is_empty() && this.is_behind_dot(node) => {
+                            (chain, called) = this.token_member(node, chain);
+                        }
                         Kind::Identifier | Kind::SelfValue | Kind::Crate | Kind::Super => {
                             if !joined {
-                                this.token_path(&path, member, EdgeKind::References);
+                                this.token_path(&path, EdgeKind::References);
                                 path.clear();
                             }
-                            if path.is_empty() {
-                                member = node.start_byte().checked_sub(1).and_then(|at| this.text.as_bytes().get(at))
-                                    == Some(&b'.')
-                                    && !this.text.get(..node.start_byte()).unwrap_or("").ends_with("..");
-                            }
+                            chain = if path.is_empty() { this.token_value(node) } else { None };
                             path.push(node);
                             joined = false;
                         }
                         Kind::TokenTree => {
-                            let called = this.text.as_bytes().get(node.start_byte()) == Some(&b'(');
-                            this.token_path(&path, member, if called { EdgeKind::Calls } else { EdgeKind::References });
+                            let round = this.text.as_bytes().get(node.start_byte()) == Some(&b'(');
+                            this.token_path(&path, if round { EdgeKind::Calls } else { EdgeKind::References });
                             path.clear();
                             joined = false;
                             this.tokens(cursor);
+                            chain = chain.filter(|_| called);
+                            called = false;
                         }
                         Kind::LineComment | Kind::BlockComment => {}
                         _ => match node.kind() {
                             "::" if !path.is_empty() => joined = true,
-                            "!" | ":" => path.clear(),
-                            _ => {
-                                this.token_path(&path, member, EdgeKind::References);
+                            "!" | ":" => {
+                                path.clear();
+                                chain = None;
+                            }
+                            word => {
+                                this.token_path(&path, EdgeKind::References);
                                 path.clear();
                                 joined = false;
+                                chain = match (word, chain) {
+                                    (".", chain) => chain,
+                                    ("?", Some(value)) => Some(this.push(Side::Body, Expression::Try(value))),
+                                    _ => None,
+                                };
                             }
                         },
                     }
@@ -208,24 +219,47 @@ impl<'s> Walk<'s> {
                         break;
                     }
                 }
-                this.token_path(&path, member, EdgeKind::References);
+                this.token_path(&path, EdgeKind::References);
                 cursor.goto_parent();
             }
             Some(())
         });
     }
 
-    fn token_path(&mut self, path: &[tree_sitter::Node<'_>], member: bool, kind: EdgeKind) {
+    fn is_behind_dot(&self, node: tree_sitter::Node<'_>) -> bool {
+        let before = self.text.get(..node.start_byte()).unwrap_or("").trim_end();
+        before.ends_with('.') && !before.ends_with("..")
+    }
+
+    /// Returns what a word that stands alone is, when it is a local value.
+    fn token_value(&mut self, node: tree_sitter::Node<'_>) -> Option<Handle> {
+        let text = self.name_of(node);
+        let binding = self.scopes.find(text, false)?;
+        Some(self.push(Side::Body, Expression::Name(crate::model::facts::Use::One(binding))))
+    }
+
+    /// Refers to a method among tokens; returns what it or a field comes to, and whether it is called.
+    fn token_member(&mut self, node: tree_sitter::Node<'_>, chain: Option<Handle>) -> (Option<Handle>, bool) {
+        let name = self.name_of(node);
+        let name = self.body.name(name);
+        let called = self.text.get(node.end_byte()..).is_some_and(|after| after.starts_with('('));
+        let Some(object) = chain else {
+            if called {
+                self.refer(node.start_byte(), EdgeKind::Calls, false, Subject::Member { object: None, name });
+            }
+            return (None, false);
+        };
+        let member = self.push(Side::Body, Expression::Attribute { object, name });
+        if !called {
+            return (Some(member), false);
+        }
+        self.refer(node.start_byte(), EdgeKind::Calls, false, Subject::Path(member));
+        (Some(self.push(Side::Body, Expression::Invocation { callee: member, arguments: None })), true)
+    }
+
+    fn token_path(&mut self, path: &[tree_sitter::Node<'_>], kind: EdgeKind) {
         let Some((last, _)) = path.split_last() else { return };
         let text = self.name_of(*last);
-        if member {
-            // A method of something that nothing is known of; what is no call is a field.
-            if kind == EdgeKind::Calls && path.len() == 1 {
-                let name = self.body.name(text);
-                self.refer(last.start_byte(), kind, false, Subject::Member { object: None, name });
-            }
-            return;
-        }
         if path.len() == 1 {
             if self.kind(*last) != Kind::Identifier {
                 return;

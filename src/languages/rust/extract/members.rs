@@ -58,12 +58,13 @@ impl<'s> Walk<'s> {
         let qualified: Arc<str> =
             if self.position.prefix.is_empty() { owner.into() } else { format!("{}.{owner}", self.position.prefix).into() };
         self.heads.push((before..self.references.len(), Arc::clone(&qualified)));
-        let members = self.members(cursor, owner, Some(&qualified));
+        let mut open = false;
+        let members = self.members(cursor, owner, Some(&qualified), &mut open);
         self.scopes.leave();
         let label = self.name(side, if is_parameter { "*" } else { label });
         let of = of.map(|(of, name)| (of, self.name(side, name)));
         let scope = self.position.scope;
-        self.outline(side).block(MemberBlock { scope, parameters, subject, label, of, declares: None, members });
+        self.outline(side).block(MemberBlock { scope, parameters, subject, label, of, declares: None, members, open });
     }
 
     /// Returns the last word of a type as it is written.
@@ -80,7 +81,13 @@ impl<'s> Walk<'s> {
     }
 
     /// Walks the members of a block of `owner`, whose type may be a definition of the file.
-    fn members(&mut self, cursor: &mut TreeCursor<'_>, owner: &str, qualified: Option<&Arc<str>>) -> Vec<Handle> {
+    fn members(
+        &mut self,
+        cursor: &mut TreeCursor<'_>,
+        owner: &str,
+        qualified: Option<&Arc<str>>,
+        open: &mut bool,
+    ) -> Vec<Handle> {
         let mut members = Vec::new();
         each_child!(cursor, {
             if cursor.field_id() == self.fields.body {
@@ -92,6 +99,7 @@ impl<'s> Walk<'s> {
                             Kind::Const => self.constant(cursor, Some(owner)),
                             Kind::TypeItem | Kind::AssociatedType => self.type_item(cursor, Some(owner)),
                             Kind::MacroInvocation => {
+                                *open = true;
                                 self.item_macro(cursor);
                                 None
                             }
@@ -142,7 +150,8 @@ impl<'s> Walk<'s> {
         self.belong(before, index);
         let source = std::mem::replace(&mut self.source, index + 1);
         let parent = std::mem::replace(&mut self.position.parent, index + 1);
-        let members = self.members(cursor, text, None);
+        let mut open = false;
+        let members = self.members(cursor, text, None, &mut open);
         self.position.parent = parent;
         self.source = source;
         self.scopes.leave();
@@ -150,7 +159,7 @@ impl<'s> Walk<'s> {
         let visibility = if self.text_of(node).starts_with("pub(") { Visibility::Restricted } else { visibility };
         let label = self.name(side, text);
         let declares = Some((declaration, own));
-        self.outline(side).block(MemberBlock { scope, parameters, subject: itself, label, of: None, declares, members });
+        self.outline(side).block(MemberBlock { scope, parameters, subject: itself, label, of: None, declares, members, open });
         let scope = self.position.scope;
         let outline = self.outline(super::outline::Side::of(scope));
         let item = crate::model::facts::Item {

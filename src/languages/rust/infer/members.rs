@@ -73,6 +73,11 @@ pub(in crate::languages::rust) fn declared_members(surface: &Surface) -> Vec<(Ar
     found
 }
 
+/// Returns whether a block is for the references to whatever type.
+pub(super) fn is_of_references(subject: &Type) -> bool {
+    matches!(subject, Type::Reference(inner) if matches!(inner.behind(), Type::Parameter(_)))
+}
+
 /// Returns the last part of a declaration's name.
 pub(super) fn last_word(qualified: &str) -> &str {
     qualified.rsplit('.').next().unwrap_or(qualified)
@@ -175,7 +180,7 @@ impl Inference<'_> {
         let block = file.block_of(place.handle)?;
         let subject = self.subject(place.view, block);
         let mut found = unify::Found::default();
-        if !fits(subject.behind(), type_, &mut found, 0) || subject.is_unknown() {
+        if is_of_references(&subject) || !fits(subject.behind(), type_, &mut found, 0) || subject.is_unknown() {
             return None;
         }
         let by = self.trait_of(place.view, block);
@@ -309,7 +314,14 @@ impl Inference<'_> {
 
     /// Returns what a method call on a value of a type means.
     pub(in crate::languages::rust) fn method(&mut self, receiver: &Type, name: &str) -> Answer {
-        self.deeper(Answer::nothing(Reason::DynamicReceiver), |this| this.find_method(receiver, name))
+        let mut answer = self.deeper(Answer::nothing(Reason::DynamicReceiver), |this| this.find_method(receiver, name));
+        if matches!(receiver, Type::Reference(_))
+            && let What::Targets { targets, rule: "rust_trait" | "rust_trait_impl", reason: reason @ None, .. } = &mut answer.what
+            && targets.first().cloned().is_some_and(|target| self.is_forwarded(&target))
+        {
+            *reason = Some(Reason::AmbiguousMember);
+        }
+        answer
     }
 
     fn find_method(&mut self, receiver: &Type, name: &str) -> Answer {

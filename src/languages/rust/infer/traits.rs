@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Inference;
-use super::members::{Fitting, last_word};
+use super::members::{Fitting, is_of_references, last_word};
 use super::types::{Answer, Meaning, Place, Trait, Type, What};
 use super::unify::{self, fits};
 use crate::model::facts::{Expression, Handle, Shape};
@@ -206,20 +206,48 @@ impl Inference<'_> {
                     continue;
                 }
                 let subject = self.subject(view, handle);
-                if subject.is_unknown() || !fits(subject.behind(), type_.behind(), &mut unify::Found::default(), 0) {
+                if subject.is_unknown()
+                    || is_of_references(&subject)
+                    || !fits(subject.behind(), type_.behind(), &mut unify::Found::default(), 0)
+                {
                     continue;
                 }
+                // What a macro makes in the block may go before what the trait gives.
+                let open = self.view(view).block(handle).is_some_and(|block| block.open);
                 match subject.behind() {
                     Type::Parameter(parameter) => match self.meets_bounds(*parameter, type_) {
-                        Some(false) => return Some(false),
+                        Some(false) => return Some(open),
                         Some(true) => perhaps = Some(true),
                         None => {}
                     },
-                    _ => return Some(false),
+                    _ => return Some(open),
                 }
             }
         }
         perhaps
+    }
+
+    /// Returns whether the trait of a member is one that references have because what they refer to has it: then a call through a
+    /// reference may be of theirs.
+    pub(super) fn is_forwarded(&mut self, member: &Target) -> bool {
+        let Some(place) = self.place_of(member) else { return false };
+        let file = self.view(place.view);
+        let Some(handle) = file.block_of(place.handle) else { return false };
+        let declared = file.block(handle).and_then(|block| block.declares).map(|(at, _)| Place { view: place.view, handle: at });
+        let at = match (declared, self.trait_of(place.view, handle)) {
+            (Some(at), _) | (None, Some(Trait::Local { at, .. })) => at,
+            (None, Some(Trait::External { name, .. })) => return matches!(&*name, "AsRef" | "Borrow"),
+            _ => return false,
+        };
+        let Some(word) = self.target_of(at).and_then(|target| target.definition) else { return false };
+        let found = self.lookup.members_named(&format!("impl {} for *", last_word(&word.qualified)));
+        found.iter().any(|target| {
+            let index = target.definition.as_ref().map_or(0, |key| usize::from(key.ordinal));
+            self.view_of(&target.file).is_some_and(|view| {
+                let subject = self.subject(view, Handle::of_surface(index));
+                is_of_references(&subject)
+            })
+        })
     }
 
     /// Returns whether a type meets the bounds of a type parameter: `None` when not, and else whether that hangs on what cannot be seen.

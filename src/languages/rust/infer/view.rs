@@ -37,7 +37,7 @@ impl View<'_> {
         self.outline(of).names.get(name)
     }
 
-    pub(super) fn expression(&self, handle: Handle) -> Option<Expression> {
+    pub(in crate::languages::rust) fn expression(&self, handle: Handle) -> Option<Expression> {
         self.outline(handle).expressions.get(handle.index()).copied()
     }
 
@@ -110,8 +110,10 @@ impl<'a> Inference<'a> {
 
     /// Returns the place of the declaration of a target.
     pub(in crate::languages::rust) fn place_of(&mut self, target: &Target) -> Option<Place> {
+        // A file is looked into for what is defined in it, and not for itself.
+        let key = target.definition.as_ref()?;
         let view = self.view_of(&target.file)?;
-        let handle = self.view(view).find(target.definition.as_ref()?)?;
+        let handle = self.view(view).find(key)?;
         Some(Place { view, handle })
     }
 
