@@ -144,12 +144,20 @@ const PRELUDE_TYPES: [&str; 42] = [
 const PRELUDE_VALUES: [&str; 11] =
     ["Some", "None", "Ok", "Err", "drop", "size_of", "size_of_val", "align_of", "align_of_val", "u8", "str"];
 
-/// Returns whether a name needs no import; every macro may be one that some crate gives to all.
+const PRELUDE_MACROS: [&str; 40] = [
+    "assert", "assert_eq", "assert_ne", "cfg", "column", "compile_error", "concat", "dbg", "debug_assert", "debug_assert_eq",
+    "debug_assert_ne", "env", "eprint", "eprintln", "file", "format", "format_args", "include", "include_bytes", "include_str",
+    "is_x86_feature_detected", "line", "matches", "module_path", "option_env", "panic", "print", "println", "stringify",
+    "thread_local", "todo", "try", "unimplemented", "unreachable", "vec", "write", "writeln", "assert_matches", "addr_of",
+    "addr_of_mut",
+];
+
+/// Returns whether a name needs no import.
 pub(super) fn is_in_prelude(name: &str, space: Space) -> bool {
     match space {
         Space::Type => PRELUDE_TYPES.contains(&name) || PRIMITIVES.contains(&name),
         Space::Value => PRELUDE_VALUES.contains(&name),
-        Space::Macro => true,
+        Space::Macro => PRELUDE_MACROS.contains(&name),
         Space::Every | Space::Tokens => false,
     }
 }

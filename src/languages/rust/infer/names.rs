@@ -277,7 +277,8 @@ impl Inference<'_> {
             return Some(found);
         }
         if space == Space::Macro {
-            return self.macro_above(module, name);
+            let found = self.macro_above(module, name);
+            return found.or_else(|| super::known::is_in_prelude(name, space).then(|| Found::External(name.into())));
         }
         if space == Space::Type
             && let Some(found) = self.crate_named(module, name)
