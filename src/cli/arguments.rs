@@ -258,9 +258,9 @@ pub enum Bench {
         /// Question that is explored
         #[arg(long, default_value = "queryset iteration chunked fetch")]
         query: String,
-        /// File whose one body edit is synced, in a copy of the tree
-        #[arg(long, default_value = "django/db/models/query.py")]
-        edit: String,
+        /// File whose one body edit is synced, in a copy of the tree; the largest source file when it is left out
+        #[arg(long, value_name = "PATH")]
+        edit: Option<String>,
     },
     /// Run one measurement in this process and print it; the benchmark calls itself so
     #[command(hide = true)]

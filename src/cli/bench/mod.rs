@@ -3,6 +3,7 @@
 //! Must not change the tree it is pointed at; edits are made in a copy. Invariant: every figure is the median of several runs of one
 //! benchmark, and every ratio is between figures of the same one.
 
+mod edit;
 mod floor;
 mod usage;
 
@@ -37,7 +38,7 @@ pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut 
     match subject {
         Bench::Index { runs, symbol, query, edit } => {
             let root = session.engine(global, &world.environment)?.scope().root().to_owned();
-            let plan = Plan { root, runs: *runs as usize, symbol, query, edit };
+            let plan = Plan { root, runs: *runs as usize, symbol, query, edit: edit.as_deref() };
             let table =
                 plan.run().map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
             world.out.write_all(table.as_bytes())?;
@@ -139,7 +140,7 @@ struct Plan<'a> {
     runs: usize,
     symbol: &'a str,
     query: &'a str,
-    edit: &'a str,
+    edit: Option<&'a str>,
 }
 
 /// A folder of this benchmark that goes with it.
@@ -265,11 +266,18 @@ impl Plan<'_> {
         let (copy, cache) = (scratch.join("copy"), scratch.join("copy-cache"));
         copy_tree(&self.root, &copy)?;
         measure(&mut self.sextant(&copy, &cache, &["index", "--quiet"])?)?;
-        let file = copy.join(self.edit);
-        let original = fs::read_to_string(&file)?;
+        let path = match self.edit {
+            Some(path) => path.to_owned(),
+            None => edit::choose(&copy)?.ok_or_else(|| io::Error::other("no source file has a body to edit"))?,
+        };
+        let file = copy.join(&path);
+        let original = fs::read_to_string(&file)
+            .map_err(|error| io::Error::new(error.kind(), format!("the file to edit, `{path}`, cannot be read: {error}")))?;
         let mut runs = Vec::new();
         for run in 0..self.runs {
-            fs::write(&file, with_body_edit(&original, run).ok_or_else(|| io::Error::other("the file to edit has no body"))?)?;
+            let edited = edit::with_body_edit(&path, &original, run)
+                .ok_or_else(|| io::Error::other(format!("the file to edit, `{path}`, has no body with a `return`")))?;
+            fs::write(&file, edited)?;
             let usage = measure(&mut self.sextant(&copy, &cache, &["sync", "--json"])?)?;
             if !usage.out.contains(r#""extracted_files":1,"#) {
                 return Err(io::Error::other(format!("the edit was not one file's: {}", usage.out)));
@@ -278,12 +286,6 @@ impl Plan<'_> {
         }
         Ok(runs)
     }
-}
-
-/// Puts a statement before the first `return` of a method's body.
-fn with_body_edit(source: &str, run: usize) -> Option<String> {
-    let at = source.find("\n        return ")? + 1;
-    Some(format!("{}        edited = {run}\n{}", &source[..at], &source[at..]))
 }
 
 fn peak(report: &str) -> u64 {
@@ -374,7 +376,7 @@ impl Rows {
         let [(parsed, parsed_bytes), (passed, passed_bytes)] = self.floor;
         let megabytes = |bytes: u64| bytes as f64 / 1e6;
         let mut text = format!(
-            "{} files, {:.1} MB included; {} Python files, {:.1} MB; {} threads; medians of {runs} runs\n\n",
+            "{} files, {:.1} MB included; {} source files, {:.1} MB; {} threads; medians of {runs} runs\n\n",
             grouped(passed),
             megabytes(passed_bytes),
             grouped(parsed),
@@ -433,16 +435,6 @@ fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_body_edit_changes_a_body() {
-        let source = "class A:\n    def f(self):\n        return 1\n";
-        assert_eq!(
-            with_body_edit(source, 7).as_deref(),
-            Some("class A:\n    def f(self):\n        edited = 7\n        return 1\n")
-        );
-        assert_eq!(with_body_edit("x = 1\n", 0), None);
-    }
 
     #[test]
     fn stages_are_found_by_name() {
