@@ -196,7 +196,7 @@ pub fn sentence(reference: &Reference, targets: &[ReferenceTarget], around: Arou
         _ => Receiver::None,
     };
     let (written, taken_from) = match &receiver {
-        Receiver::None | Receiver::Unclear => (format!("`{}`", reference.name), "what it is taken from".to_owned()),
+        Receiver::None | Receiver::Unclear => (format!("`{}`", reference.name), "the value it is taken from".to_owned()),
         Receiver::Written(text, mark) => (format!("`{text}{mark}{}`", reference.name), format!("`{text}`")),
     };
     let subject = match reference.kind {
@@ -294,6 +294,11 @@ impl Evidence {
                 return Some(Self::Parameter { root: root.to_owned(), line: scope.line, signature: shown(signature) });
             }
         }
+        // A name that a line within may bind in passing is not told of where another of its name is imported.
+        let from = around.scopes.first().map_or(line, |scope| scope.line);
+        if site::is_bound_in_passing(file, root, from, line) {
+            return None;
+        }
         if let Some(found) = Self::import(around.imports, root, reference, file) {
             return Some(found);
         }
@@ -319,7 +324,11 @@ impl Evidence {
         let found = before.or_else(|| imports.iter().find(brings))?;
         let mut beside = imports.iter().filter(|import| import.line == found.line);
         let own = beside.clone().filter(|import| *import.name == *root).find_map(|import| import.module.clone());
-        let module = own.or_else(|| beside.clone().find_map(|import| import.module.clone()));
+        let mut modules: Vec<&Arc<str>> = beside.clone().filter_map(|import| import.module.as_ref()).collect();
+        modules.dedup();
+        // Of several statements on one line nobody knows here which one brings an alias.
+        let only = modules.first().filter(|_| modules.len() == 1).map(|module| Arc::clone(module));
+        let module = own.or(only);
         let external = beside.all(|import| import.reason == Some(Reason::ExternalImport));
         let text = shown(file.line(found.line)?);
         Some(Self::Import { root: root.to_owned(), line: found.line, text, module, external })

@@ -160,7 +160,7 @@ impl Worktree {
     /// Binds the root of a scope, which must be the top of a worktree, or a folder without Git.
     ///
     /// # Errors
-    /// When it is not a readable directory, or its repository cannot be read safely (see [`WorkspaceError`]).
+    /// When it is not a readable directory. Whether its repository can be read safely is asked by each scan.
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let root = root.canonicalize().map_err(|source| WorkspaceError::Root { source })?;
         directory::Root::open(&root)?;

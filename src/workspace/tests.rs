@@ -739,25 +739,24 @@ fn repositories_that_cannot_be_used() {
     let fixture = Fixture::repository();
     fixture.write("a.py", "a").commit();
     let elsewhere = Fixture::folder();
-    let opened = |root: &Path| Worktree::open(root).map(|_| ()).map_err(|error| error.to_string());
+    let scanned = |root: &Path| try_scan(root, true).map(|_| ()).map_err(|error| error.to_string());
     assert!(matches!(Worktree::open(&elsewhere.path("gone")), Err(WorkspaceError::Root { .. })));
     let problem = |result: Result<(), String>| result.expect_err("refused");
 
     fixture.git(&["config", "core.worktree", elsewhere.directory.path().to_str().expect("UTF-8")]);
-    assert!(problem(opened(fixture.directory.path())).contains("core.worktree"));
+    assert!(problem(scanned(fixture.directory.path())).contains("core.worktree"));
 
     let config = fs::read_to_string(fixture.path(".git/config")).expect("it exists");
     let plain = config.lines().filter(|line| !line.contains("worktree")).collect::<Vec<_>>().join("\n");
     let plain = plain.replace("repositoryformatversion = 0", "repositoryformatversion = 1");
     fixture.write(".git/config", format!("{plain}\n[extensions]\n\trefStorage = reftable\n"));
-    let result = try_scan(fixture.directory.path(), true).map(|_| ()).map_err(|error| error.to_string());
-    assert!(problem(result).contains("reftable"));
+    assert!(problem(scanned(fixture.directory.path())).contains("reftable"));
     fixture.write(".git/config", format!("{plain}\n[extensions]\n\tobjectFormat = sha512\n"));
     assert!(matches!(try_scan(fixture.directory.path(), true), Err(WorkspaceError::ObjectFormat)));
     fixture.write(".git/config", plain).write(".git/index", "DIRC, but broken");
     assert!(matches!(try_scan(fixture.directory.path(), true), Err(WorkspaceError::Git { what: "index", .. })));
     fixture.write("other/.git/x", "");
-    assert!(matches!(Worktree::open(&fixture.path("other")), Err(WorkspaceError::Repository { .. })));
+    assert!(matches!(try_scan(&fixture.path("other"), true), Err(WorkspaceError::Repository { .. })));
 }
 
 #[test]
@@ -794,14 +793,14 @@ fn repositories_of_others_and_pipes_are_refused() {
     let content = fs::read(&index).expect("an index");
     fs::remove_file(&index).expect("an index");
     make_pipe(&index);
-    assert!(matches!(Worktree::open(fixture.directory.path()), Err(WorkspaceError::Repository { .. })));
+    assert!(matches!(try_scan(fixture.directory.path(), true), Err(WorkspaceError::Repository { .. })));
     fs::remove_file(&index).expect("a pipe");
     fs::write(&index, content).expect("an index");
     check(&fixture.scan(), &["a.py"]);
     // Only root may give files away.
     if std::os::unix::fs::lchown(fixture.directory.path(), Some(12_345), None).is_ok() {
         std::os::unix::fs::lchown(fixture.path(".git"), Some(12_345), None).expect("root");
-        let error = Worktree::open(fixture.directory.path()).expect_err("refused").to_string();
+        let error = try_scan(fixture.directory.path(), true).map(|_| ()).expect_err("refused").to_string();
         assert!(error.contains("belongs to another user"), "{error}");
     }
 }

@@ -245,6 +245,19 @@ fn is_bound_at(line: &str, at: usize, word: &str) -> bool {
     value.is_some_and(|value| !value.is_empty() && !value.starts_with(['=', '>']))
 }
 
+/// Returns whether one of the lines may bind a name that stands in no head: as a parameter of an arrow, a closure or a lambda, as the target
+/// of a comprehension, or by a statement on the last line itself.
+pub fn is_bound_in_passing(file: &SourceFile, word: &str, from: u32, to: u32) -> bool {
+    (from.max(1)..=to).filter_map(|number| line_of(file, number)).any(|text| {
+        ["=>", "lambda", " for ", "|"].iter().any(|mark| text.contains(mark)) && words_at(text, word).nth(1).is_some()
+    }) || line_of(file, to).is_some_and(|text| ["const", "let", "var"].iter().any(|keyword| binds(text, keyword, word)))
+}
+
+/// Returns whether a keyword that declares stands right before a name.
+fn binds(text: &str, keyword: &str, word: &str) -> bool {
+    words_at(text, word).any(|at| text[..at].trim_end().strip_suffix(keyword).is_some_and(|rest| !rest.ends_with(is_word)))
+}
+
 /// Finds the line that says most about a name at a place: the last one before it, within the lines from `from` on, that gives it a value,
 /// else the first one there that mentions it.
 pub fn mention(file: &SourceFile, word: &str, from: u32, line: u32) -> Option<Mention> {
@@ -359,6 +372,21 @@ mod tests {
         check("f(1, conn=1)\nconn.save()", "conn", Some((1, false)));
         check("x.conn = 1\nconnect()\nconn.save()", "conn", None);
         check("conn.save()", "conn", None);
+    }
+
+    #[test]
+    fn names_that_are_bound_in_passing() {
+        for (text, expected) in [
+            ("f(() => b.two());", false),
+            ("list.forEach(b => b.two());", true),
+            ("sorted(x, key=lambda b: b.two())", true),
+            ("[b.two() for b in x]", true),
+            ("list.iter().map(|b| b.two())", true),
+            ("function g() { const b: any = {}; b.two() }", true),
+            ("b.two(b)", false),
+        ] {
+            assert_eq!(is_bound_in_passing(&file(text), "b", 1, 1), expected, "{text}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn of_reason(reason: Reason) -> ReasonWords {
         ),
         Reason::UnresolvedMember => words(
             "what it is taken from is known, and no definition in it is called `{name}`",
-            "what {receiver} stands for is known, and no definition in it is called `{name}`",
+            "what {receiver} stands for is known, and no definition in it is called `{name}` (an attribute that is only set is none)",
             "the module is known, and no definition in it is called `{name}`",
             "but not everything that {receiver} may be has it",
         ),
