@@ -479,6 +479,31 @@ pub enum Expression {
     As(Handle, Handle),
     /// A literal, or what else is surely of a type outside the repository.
     Literal,
+    /// A value of one of the language's own types.
+    Primitive(Primitive),
+    /// A range of values, by where it begins.
+    Range(Option<Handle>),
+    /// `object[index]`, where the index says what is got.
+    Index {
+        object: Handle,
+        index: Option<Handle>,
+    },
+}
+
+/// What a literal or an operator gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Primitive {
+    Text,
+    Bytes,
+    Character,
+    Boolean,
+    Integer,
+    Float,
+    /// What an operator of arithmetic gives: some value that is no range.
+    Number,
+    Unit,
+    /// Text that is made when it is needed, and owned.
+    Owned,
 }
 
 /// A class: its bases and members.

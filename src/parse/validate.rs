@@ -318,7 +318,9 @@ impl Tables<'_> {
                 Self::name(own, name)?;
                 class.map_or(Ok(()), |class| self.declaration(class))
             }
-            Expression::Literal | Expression::Unknown => Ok(()),
+            Expression::Range(first) => self.all(first, Self::expression),
+            Expression::Index { object, index } => self.all([Some(object), index].into_iter().flatten(), Self::expression),
+            Expression::Literal | Expression::Unknown | Expression::Primitive(_) => Ok(()),
         }
     }
 

@@ -38,11 +38,11 @@ impl LanguageSupport for Rust {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "rust-extractor-1 tree-sitter-rust-0.24.2"
+        "rust-extractor-2 tree-sitter-rust-0.24.2"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "rust-resolver-1"
+        "rust-resolver-2"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {

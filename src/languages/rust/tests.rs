@@ -214,3 +214,36 @@ fn files_that_hold_tests() {
         assert_eq!(Rust.is_test_of(&path(test), &path(source)), is, "{test} {source}");
     }
 }
+
+/// Resolves a file alone; it must end, and quickly.
+#[track_caller]
+fn check_ends(source: &str) {
+    let started = std::time::Instant::now();
+    let tree = fixture::Tree::new(&Rust, &format!("//- Cargo.toml\n[package]\nname = \"a\"\n//- src/lib.rs\n{source}"));
+    assert!(tree.edges(&["go"]).len() < 1 << 20);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+fn types_that_share_their_parts_do_not_grow() {
+    let mut source = String::from("struct F;\nimpl F { fn go(&self) {} }\nstruct W<T>(T);\nfn f(c: bool) {\n    let a0 = F;\n");
+    for n in 1..60 {
+        let m = n - 1;
+        source += &format!("    a{m}.go(); let a{n} = (a{m}, a{m}); let b{n} = W((a{m}, a{m})); b{n}.go();\n");
+    }
+    source += "    (if c { a59 } else { a59 }).go();\n    (if c { b59 } else { b59 }).go();\n}\n";
+    check_ends(&source);
+}
+
+#[test]
+fn traits_that_ask_for_each_other_are_asked_once() {
+    let mut source = String::from("struct F;\nimpl F { fn own(&self) {} }\n");
+    for n in 0..40 {
+        let next = (n + 1) % 40;
+        source += &format!(
+            "trait T{n} {{ fn go(&self) {{}} }}\nimpl<T: T{next}> T{n} for T {{}}\nimpl<T: T{next} + Clone> T{n} for T {{}}\n"
+        );
+    }
+    source += "fn f(x: F) { x.go(); }\n";
+    check_ends(&source);
+}

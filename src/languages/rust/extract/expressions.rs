@@ -11,7 +11,7 @@ use super::scopes::Local;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
 use crate::model::EdgeKind;
-use crate::model::facts::{Expression, Handle, ItemScope, Signature, Space, Subject};
+use crate::model::facts::{Expression, Handle, ItemScope, Primitive, Signature, Space, Subject};
 
 /// Most arms whose evidence is kept.
 const MAX_ARMS: usize = 4;
@@ -280,20 +280,18 @@ impl<'s> Walk<'s> {
                 self.value(Expression::Invocation { callee, arguments })
             }
             Kind::Index => {
-                let mut part = false;
+                let mut index = None;
                 while cursor.goto_next_sibling() {
                     let kind = self.kind(cursor.node());
                     if !Self::is_blank(kind) {
-                        part |= kind == Kind::Range;
-                        self.expression(cursor);
+                        index = self.expression(cursor);
+                        if index.is_none() && kind == Kind::Binary {
+                            index = Some(self.primitive(Primitive::Number));
+                        }
                     }
                 }
                 let object = operand?;
-                if part {
-                    // A part of a sequence is one.
-                    return Some(object);
-                }
-                self.value(Expression::Subscript { object, argument: None })
+                self.value(Expression::Index { object, index })
             }
             Kind::Try => self.value(Expression::Try(operand?)),
             Kind::Await => self.value(Expression::Await(operand?)),
@@ -316,7 +314,7 @@ impl<'s> Walk<'s> {
                         self.expression(cursor);
                     }
                 }
-                compares.then(|| self.literal())
+                compares.then(|| self.primitive(Primitive::Boolean))
             }
             _ => None,
         }
@@ -359,7 +357,7 @@ impl<'s> Walk<'s> {
         });
         match name {
             "dbg" => last,
-            "format" => Some(self.literal()),
+            "format" => Some(self.primitive(Primitive::Owned)),
             _ => None,
         }
     }
@@ -388,7 +386,7 @@ impl<'s> Walk<'s> {
                     }
                 });
                 let inner = inner?;
-                if called { self.value(Expression::Await(inner)) } else { Some(inner) }
+                if called { self.value(Expression::Instance(inner)) } else { Some(inner) }
             }
             Kind::StructExpression => self.struct_expression(cursor),
             Kind::Closure => self.closure(cursor, None),
@@ -445,14 +443,18 @@ impl<'s> Walk<'s> {
             }
             Kind::Block => self.block(cursor),
             Kind::UnsafeBlock | Kind::AsyncBlock | Kind::ConstBlock | Kind::TryBlock | Kind::GenBlock | Kind::Loop => {
-                let is_loop = self.kind(node) == Kind::Loop;
+                let kind = self.kind(node);
                 let mut value = None;
                 each_child!(cursor, {
                     if self.kind(cursor.node()) == Kind::Block {
                         value = self.block(cursor);
                     }
                 });
-                value.filter(|_| !is_loop)
+                match kind {
+                    Kind::Loop | Kind::GenBlock | Kind::TryBlock => None,
+                    Kind::AsyncBlock => value.and_then(|value| self.value(Expression::Promise(value))),
+                    _ => value,
+                }
             }
             Kind::Reference => {
                 let mut inner = None;
@@ -487,8 +489,18 @@ impl<'s> Walk<'s> {
                 self.value(Expression::Sequence(element))
             }
             Kind::Range => {
-                self.parts(cursor);
-                Some(self.literal())
+                let mut first = None;
+                let mut begun = false;
+                each_child!(cursor, {
+                    let kind = self.kind(cursor.node());
+                    if Self::is_blank(kind) {
+                        begun |= cursor.node().kind().starts_with("..");
+                    } else {
+                        let bound = self.expression(cursor);
+                        first = first.or(bound.filter(|_| !begun));
+                    }
+                });
+                self.value(Expression::Range(first))
             }
             Kind::Assignment if self.field(cursor, self.fields.left).is_some_and(|left| self.kind(left) == Kind::Closure) => {
                 // `|x| _ = f(x)`, which the grammar takes for an assignment to a closure.
@@ -511,14 +523,26 @@ impl<'s> Walk<'s> {
                 self.parts(cursor);
                 None
             }
-            Kind::IntegerLiteral
-            | Kind::FloatLiteral
-            | Kind::BooleanLiteral
-            | Kind::CharLiteral
-            | Kind::StringLiteral
-            | Kind::RawStringLiteral
-            | Kind::NegativeLiteral
-            | Kind::Unit => Some(self.literal()),
+            Kind::IntegerLiteral => {
+                // A floating-point number may be written without a point.
+                let text = self.text_of(node);
+                let float = text.ends_with("f32") || text.ends_with("f64");
+                let float = float && !text.starts_with("0x");
+                Some(self.primitive(if float { Primitive::Float } else { Primitive::Integer }))
+            }
+            Kind::FloatLiteral => Some(self.primitive(Primitive::Float)),
+            Kind::BooleanLiteral => Some(self.primitive(Primitive::Boolean)),
+            Kind::CharLiteral => {
+                let byte = self.text_of(node).starts_with('b');
+                Some(self.primitive(if byte { Primitive::Integer } else { Primitive::Character }))
+            }
+            Kind::StringLiteral | Kind::RawStringLiteral => match self.text_of(node).as_bytes().first() {
+                Some(b'b') => Some(self.primitive(Primitive::Bytes)),
+                Some(b'c') => Some(self.literal()),
+                _ => Some(self.primitive(Primitive::Text)),
+            },
+            Kind::NegativeLiteral => Some(self.primitive(Primitive::Number)),
+            Kind::Unit => Some(self.primitive(Primitive::Unit)),
             Kind::Let => {
                 self.let_(cursor);
                 None
@@ -631,8 +655,10 @@ impl<'s> Walk<'s> {
             let mut made = Signature::default();
             let mut declared = None;
             let mut result = None;
+            let mut is_async = false;
             each_child!(cursor, {
                 let field = cursor.field_id();
+                is_async |= cursor.node().kind() == "async";
                 if field == this.fields.parameters {
                     this.closure_parameters(cursor, place, &mut made);
                 } else if field == this.fields.return_type {
@@ -642,7 +668,11 @@ impl<'s> Walk<'s> {
                 }
             });
             this.scopes.leave();
-            made.results.push(declared.or(result));
+            let mut result = declared.or(result);
+            if is_async {
+                result = result.map(|result| this.push(Side::Body, Expression::Promise(result)));
+            }
+            made.results.push(result);
             let signature = this.body.signature(made);
             this.value(Expression::Signature(signature))
         })

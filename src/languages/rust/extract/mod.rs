@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 use tree_sitter::{Language, Node, TreeCursor};
 
 use crate::languages::grammar::node_kinds;
-use crate::model::facts::{Body, Expression, Handle, ItemScope, NameId, Reference, Subject, Surface};
+use crate::model::facts::{Body, Expression, Handle, ItemScope, NameId, Primitive, Reference, Subject, Surface};
 use crate::model::{Definition, EdgeKind, Place};
 
 pub(super) use macros::rewrite;
@@ -276,6 +276,7 @@ struct Walk<'s> {
     depth: u32,
     pending: definitions::Pending<'s>,
     literal: Option<Handle>,
+    primitives: [Option<Handle>; Primitive::Owned as usize + 1],
 }
 
 /// Extracts the facts of a tree of `text`.
@@ -302,6 +303,7 @@ pub(super) fn extract(text: &str, root: Node<'_>, line_starts: Vec<u32>) -> Extr
         depth: 0,
         pending: definitions::Pending::default(),
         literal: None,
+        primitives: Default::default(),
     };
     let mut cursor = root.walk();
     walk.items(&mut cursor);
@@ -363,6 +365,16 @@ impl<'s> Walk<'s> {
     }
 
     /// Returns a value of which nothing is known but that it is the language's own.
+    /// Returns a value of one of the language's own types.
+    fn primitive(&mut self, primitive: Primitive) -> Handle {
+        if let Some(known) = self.primitives[primitive as usize] {
+            return known;
+        }
+        let made = self.push(Side::Body, Expression::Primitive(primitive));
+        self.primitives[primitive as usize] = Some(made);
+        made
+    }
+
     fn literal(&mut self) -> Handle {
         if let Some(known) = self.literal {
             return known;

@@ -136,8 +136,9 @@ impl<'s> Walk<'s> {
             match self.kind(node) {
                 Kind::Lifetime | Kind::Other | Kind::LineComment | Kind::BlockComment => {}
                 Kind::TypeBinding => {
-                    // `Item = T` says what is iterated over, and nothing of the parameters else.
-                    let item = self.field(cursor, self.fields.name).is_some_and(|name| self.text_of(name) == "Item");
+                    // `Item = T` says what is iterated over, `Output = T` what is waited for, and nothing of the parameters else.
+                    let item =
+                        self.field(cursor, self.fields.name).is_some_and(|name| matches!(self.text_of(name), "Item" | "Output"));
                     each_child!(cursor, {
                         if cursor.field_id() == self.fields.type_ {
                             let type_ = self.type_(cursor, side);

@@ -10,7 +10,7 @@ use super::scopes::Local;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
 use crate::model::EdgeKind;
-use crate::model::facts::{Binding, Expression, Handle, Role, Signature, Space, Use};
+use crate::model::facts::{Binding, Expression, Handle, Primitive, Role, Signature, Space, Use};
 
 impl<'s> Walk<'s> {
     /// Walks a type; returns what it denotes.
@@ -61,7 +61,8 @@ impl<'s> Walk<'s> {
                 });
                 self.list(side, &parts)
             }
-            Kind::UnitType | Kind::NeverType => Some(self.push(side, Expression::Literal)),
+            Kind::UnitType => Some(self.push(side, Expression::Primitive(Primitive::Unit))),
+            Kind::NeverType => Some(self.push(side, Expression::Literal)),
             Kind::FunctionType => {
                 let mut made = Signature::default();
                 each_child!(cursor, {
@@ -249,8 +250,12 @@ impl<'s> Walk<'s> {
     /// Walks the head of a function: its parameters are bound in the open scope.
     pub(super) fn signature(&mut self, cursor: &mut TreeCursor<'_>, side: Side) -> u32 {
         let mut made = Signature::default();
+        let mut is_async = false;
         each_child!(cursor, {
             let field = cursor.field_id();
+            if cursor.node().kind() == "function_modifiers" {
+                is_async = self.text_of(cursor.node()).split_whitespace().any(|word| word == "async");
+            }
             if field == self.fields.type_parameters {
                 made.type_parameters = self.type_parameters(cursor);
             } else if field == self.fields.parameters {
@@ -262,6 +267,14 @@ impl<'s> Walk<'s> {
                 self.where_clause(cursor);
             }
         });
+        if is_async {
+            // What it declares is got by waiting for what it gives.
+            let result = match made.results.pop() {
+                Some(result) => result,
+                None => Some(self.push(side, Expression::Primitive(Primitive::Unit))),
+            };
+            made.results.push(result.map(|result| self.push(side, Expression::Promise(result))));
+        }
         self.outline(side).signature(made)
     }
 
@@ -277,7 +290,9 @@ impl<'s> Walk<'s> {
                         type_ = type_.map(|type_| self.push(side, Expression::Address(type_)));
                     }
                     self.bind_self(type_);
-                    made.variadic = true;
+                    // By value it is variadic alone, by `&` both, by `&mut` of pointers alone.
+                    let mutable = by_reference && is_mutable(node);
+                    made.variadic = !mutable;
                     made.by_pointer = by_reference;
                 }
                 Kind::Parameter => {
@@ -321,4 +336,10 @@ impl<'s> Walk<'s> {
         let binding = self.body.binding(Side::Body, binding);
         self.scopes.bind(text, false, Local::Bound(binding));
     }
+}
+
+/// Returns whether `self` is taken by a reference through which it may be changed.
+fn is_mutable(node: Node<'_>) -> bool {
+    let mut walk = node.walk();
+    node.children(&mut walk).any(|child| child.kind() == "mutable_specifier")
 }

@@ -91,7 +91,7 @@ impl Inference<'_> {
         match result {
             Some(Some(result)) => {
                 let type_ = self.deeper(Type::Unknown, |this| this.type_of(view, result));
-                put(&type_, &function.substitution, 0)
+                put(&type_, &function.substitution)
             }
             Some(None) => Type::Unknown,
             None => Type::Tuple(Rc::from([])),
@@ -105,7 +105,7 @@ impl Inference<'_> {
         match parameter.flatten() {
             Some(parameter) => {
                 let type_ = self.deeper(Type::Unknown, |this| this.type_of(view, parameter));
-                put(&type_, &function.substitution, 0)
+                put(&type_, &function.substitution)
             }
             None => Type::Unknown,
         }
@@ -177,6 +177,11 @@ impl Inference<'_> {
                     .collect();
                 Type::Named { at: *at, arguments }
             }
+            Callee::Meaning(Meaning::Value(Type::OneOf(options))) => Type::one_of(options.iter().map(|option| match option {
+                Type::Function(function) => self.result_of(function),
+                Type::External => Type::External,
+                _ => Type::Unknown,
+            })),
             Callee::Meaning(Meaning::Value(type_)) => match self.callable(&type_) {
                 Some(function) => self.result_of(&function),
                 None => Type::Unknown,
@@ -268,7 +273,7 @@ impl Inference<'_> {
                 match self.callable(&expected) {
                     Some(bound) => {
                         let type_ = self.parameter_of(&bound, number.into());
-                        put(&type_, &function.substitution, 0)
+                        put(&type_, &function.substitution)
                     }
                     None => Type::Unknown,
                 }

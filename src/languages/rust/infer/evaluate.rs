@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::Inference;
 use super::names::Found;
-use super::types::{Answer, Function, Meaning, Place, Trait, Type, What};
+use super::types::{Answer, Function, Meaning, Place, RANGE, Trait, Type, What};
 use super::unify::put;
 use crate::languages::rust::modules::Module;
 use crate::model::facts::{Expression, Handle, NameId, Role, Shape, Space, TypeForm, Use};
@@ -24,7 +24,7 @@ impl Inference<'_> {
         // Whoever comes here again on the way to the answer has none.
         self.answers.insert((view, handle), Rc::new(Answer::nothing(Reason::DynamicReceiver)));
         let answer = self.deeper(Answer::nothing(Reason::DynamicReceiver), |this| this.compute(view, handle));
-        let answer = Rc::new(answer);
+        let answer = Rc::new(Answer { what: answer.what, meaning: answer.meaning.bounded() });
         self.answers.insert((view, handle), Rc::clone(&answer));
         answer
     }
@@ -51,9 +51,20 @@ impl Inference<'_> {
             }
             Expression::Invocation { callee, arguments } => Meaning::Value(self.call(index, callee, arguments)),
             Expression::Subscript { object, argument: Some(argument) } => return self.applied(index, object, argument),
-            Expression::Subscript { object, argument: None } => {
+            Expression::Index { object, index: at } => {
                 let object = self.type_of(index, object);
-                Meaning::Value(self.indexed(&object))
+                let at = at.map_or(Type::Unknown, |at| self.type_of(index, at));
+                Meaning::Value(self.indexed(&object, &at))
+            }
+            Expression::Primitive(primitive) => Meaning::Value(super::known::primitive(primitive)),
+            Expression::Range(first) => {
+                let first = first.map_or(Type::Unknown, |first| self.type_of(index, first));
+                Meaning::Value(Type::std(RANGE, [first]))
+            }
+            Expression::Promise(inner) => Meaning::Value(Type::std("Future", [self.type_of(index, inner)])),
+            Expression::Await(inner) => {
+                let inner = self.type_of(index, inner);
+                Meaning::Value(self.awaited(&inner))
             }
             Expression::Either(one, other) => Meaning::Value(self.either(index, one, other)),
             Expression::List(..) => {
@@ -69,12 +80,12 @@ impl Inference<'_> {
                 Meaning::Value(self.field(&inner, &part.to_string()))
             }
             Expression::Taken { value, pattern } => Meaning::Value(self.taken(index, value, pattern)),
-            Expression::Try(inner) => Meaning::Value(match self.type_of(index, inner).behind() {
+            Expression::Try(inner) => Meaning::Value(match self.type_of(index, inner).settled() {
                 type_ @ Type::Std { name: "Option" | "Result", .. } => type_.argument(0),
                 Type::External => Type::External,
                 _ => Type::Unknown,
             }),
-            Expression::Await(inner) | Expression::Instance(inner) => Meaning::Value(self.type_of(index, inner)),
+            Expression::Instance(inner) => Meaning::Value(self.type_of(index, inner)),
             Expression::Pointer(inner) => match self.answer(index, inner).meaning.clone() {
                 Meaning::Value(value) => Meaning::Value(self.pointed_to(&value)),
                 other => match other.type_() {
@@ -116,7 +127,7 @@ impl Inference<'_> {
                 }
                 _ => Meaning::Unknown,
             },
-            Expression::Literal => Meaning::Value(Type::Basic("")),
+            Expression::Literal => Meaning::Value(Type::Unknown),
             _ => Meaning::Unknown,
         };
         let what = match &meaning {
@@ -150,7 +161,8 @@ impl Inference<'_> {
                 other => Meaning::Type(self.whole(other.type_())),
             },
             (Role::Variable, _, Some(value)) => Meaning::Value(self.type_of(index, value)),
-            (Role::Parameter, ..) => Meaning::Value(Type::Basic("")),
+            // A constant among the type parameters.
+            (Role::Parameter, ..) => Meaning::Value(Type::Unknown),
             _ => Meaning::Unknown,
         }
     }
@@ -219,11 +231,8 @@ impl Inference<'_> {
                     let meaning = Meaning::Modules(modules.clone().into());
                     return Answer { what: What::Modules(modules), meaning };
                 }
-                let meaning = if modules.is_empty() {
-                    targets.first().map_or(Meaning::Unknown, |target| self.definition(target, space))
-                } else {
-                    Meaning::Modules(modules.into())
-                };
+                let meaning =
+                    if modules.is_empty() { self.meaning_of(&targets, reason, space) } else { Meaning::Modules(modules.into()) };
                 Answer { what: What::Targets { targets, rule, reason, also: Rc::from([]) }, meaning }
             }
             Found::Variant { of, name } => {
@@ -239,6 +248,19 @@ impl Inference<'_> {
                 _ => Answer::external(path),
             },
             Found::Missing => Answer::nothing(Reason::UnresolvedImport),
+        }
+    }
+
+    /// Returns what the targets of a name denote: where it is not certain which is meant, one of several.
+    fn meaning_of(&mut self, targets: &[Target], reason: Option<Reason>, space: Space) -> Meaning {
+        let [target] = targets else {
+            let meanings: Vec<Meaning> = targets.iter().map(|target| self.definition(target, space)).collect();
+            return one_of(meanings);
+        };
+        let meaning = self.definition(target, space);
+        match reason {
+            None => meaning,
+            Some(_) => one_of([meaning, Meaning::Value(Type::External)]),
         }
     }
 
@@ -378,9 +400,13 @@ impl Inference<'_> {
                 Meaning::Type(match (alias, type_) {
                     (Some(parameters), type_) => {
                         let entries: Vec<(Place, Type)> = parameters.into_iter().zip(given.iter().cloned()).collect();
-                        put(&type_, &entries, 0)
+                        put(&type_, &entries)
                     }
                     (None, Type::Named { at, .. }) => Type::Named { at, arguments: given },
+                    (None, Type::OneOf(options)) => Type::one_of(options.iter().map(|option| match option {
+                        Type::Named { at, .. } => Type::Named { at: *at, arguments: Rc::clone(&given) },
+                        other => other.clone(),
+                    })),
                     (None, Type::Std { name, .. }) => Type::Std { name, arguments: given },
                     (None, other) => other,
                 })
@@ -419,12 +445,15 @@ impl Inference<'_> {
 
     fn either(&mut self, index: u32, one: Handle, other: Handle) -> Type {
         let first = self.type_of(index, one);
-        if first.is_whole() && first != Type::Basic("") {
+        let general = |type_: &Type| matches!(type_, Type::Basic(name) if name.starts_with('{'));
+        if first.is_whole() && !general(&first) {
             return first;
         }
         let second = self.type_of(index, other);
         match (&first, &second) {
-            (Type::Unknown | Type::Basic(""), _) => second,
+            (Type::Unknown, _) => second,
+            (first, Type::Unknown) if general(first) => first.clone(),
+            (first, _) if general(first) => second,
             // What one leaves out the other may tell.
             (Type::Named { at, .. }, Type::Named { at: same, .. }) if at == same && second.is_whole() => second,
             (Type::Std { name, .. }, Type::Std { name: same, .. }) if name == same => second,
@@ -433,32 +462,115 @@ impl Inference<'_> {
         }
     }
 
-    fn indexed(&mut self, object: &Type) -> Type {
-        match object.behind() {
-            Type::Sequence(inner) => (**inner).clone(),
-            type_ @ Type::Std { name: "Vec" | "VecDeque", .. } => type_.argument(0),
+    /// Returns what is got of a value by an index.
+    fn indexed(&mut self, object: &Type, index: &Type) -> Type {
+        match object.behind().settled() {
+            Type::Sequence(inner) => super::known::part(inner, index),
+            type_ @ Type::Std { name: "Vec", .. } => super::known::part(&type_.argument(0), index),
+            type_ @ Type::Std { name: "VecDeque", .. } => type_.argument(0),
             type_ @ Type::Std { name: "HashMap" | "BTreeMap", .. } => type_.argument(1),
-            type_ @ Type::Named { .. } => self.associated_type(type_, "Output", "Index").unwrap_or(Type::Unknown),
+            Type::Std { name: "String", .. } | Type::Basic("str") => Type::Basic("str"),
+            type_ @ Type::Named { .. } => {
+                let type_ = type_.clone();
+                self.index_output(&type_, index)
+            }
             type_ => match super::known::behind_pointer(type_) {
-                Some(inner) if inner != *type_ => self.deeper(Type::Unknown, |this| this.indexed(&inner)),
+                Some(inner) if inner != *type_ => self.deeper(Type::Unknown, |this| this.indexed(&inner, index)),
                 _ => Type::Unknown,
             },
         }
     }
 
-    /// Returns the associated type that a type has by a trait from outside.
-    pub(super) fn associated_type(&mut self, type_: &Type, name: &str, by: &str) -> Option<Type> {
-        let fitting = self.members(type_, name);
-        let one = fitting.iter().find(|fitting| matches!(&fitting.by, Some(Trait::External { name, .. }) if &**name == by))?;
-        match self.meaning_of_member(one) {
-            Meaning::Type(type_) => Some(type_),
-            _ => None,
+    /// Returns what a type of the repository gives for an index: where it has several implementations, the one that the index fits.
+    fn index_output(&mut self, type_: &Type, index: &Type) -> Type {
+        let mut fitting = self.members(type_, "Output");
+        fitting.retain(|fitting| matches!(&fitting.by, Some(Trait::External { name, .. }) if &**name == "Index"));
+        if fitting.len() > 1 {
+            if matches!(index, Type::Unknown | Type::External | Type::OneOf(_) | Type::Basic("{number}")) {
+                return Type::Unknown;
+            }
+            fitting.retain(|one| {
+                let wanted = self.indexed_by(one.place);
+                let wanted = put(&wanted, &one.substitution);
+                // Only what is surely of another type is left out, and a reference is one.
+                matches!(wanted, Type::Reference(_)) == matches!(index, Type::Reference(_)) && {
+                    super::unify::fits(&wanted, index, &mut super::unify::Found::default(), 0)
+                } || wanted.is_unknown()
+                    || matches!(wanted, Type::External | Type::Parameter(_))
+            });
         }
+        match &fitting[..] {
+            [one] => match self.meaning_of_member(one) {
+                Meaning::Type(type_) => type_,
+                _ => Type::Unknown,
+            },
+            _ => Type::Unknown,
+        }
+    }
+
+    /// Returns the argument of the trait of a member's block.
+    fn indexed_by(&mut self, member: Place) -> Type {
+        let file = self.view(member.view);
+        let block = file.block_of(member.handle).and_then(|block| file.block(block));
+        let Some((of, _)) = block.and_then(|block| block.of) else { return Type::Unknown };
+        match file.expression(of) {
+            Some(Expression::Subscript { argument: Some(list), .. }) => match self.list(member.view, Some(list)).first() {
+                Some(first) => self.type_of(member.view, *first),
+                None => Type::Unknown,
+            },
+            _ => Type::Unknown,
+        }
+    }
+
+    /// Returns what waiting for a value gives.
+    fn awaited(&mut self, value: &Type) -> Type {
+        match value.behind().settled() {
+            type_ @ Type::Std { name: "Future", .. } => type_.argument(0),
+            type_ @ Type::Std { name: "Box" | "Pin", .. } => {
+                let inner = type_.argument(0);
+                self.deeper(Type::Unknown, |this| this.awaited(&inner))
+            }
+            type_ @ Type::Named { .. } => {
+                let type_ = type_.clone();
+                let output = self.associated_type(&type_, "Output", "IntoFuture");
+                output.or_else(|| self.associated_type(&type_, "Output", "Future")).unwrap_or(Type::Unknown)
+            }
+            type_ @ (Type::Parameter(_) | Type::Traits(_)) => {
+                let type_ = type_.clone();
+                let future = self.traits_of(&type_).into_iter().find_map(|one| match one {
+                    Trait::External { name, arguments } if matches!(&*name, "Future" | "IntoFuture") => {
+                        arguments.first().cloned()
+                    }
+                    _ => None,
+                });
+                future.unwrap_or(Type::Unknown)
+            }
+            Type::External => Type::External,
+            _ => Type::Unknown,
+        }
+    }
+
+    /// Returns the associated type that a type has by a trait from outside, unless it has several.
+    pub(super) fn associated_type(&mut self, type_: &Type, name: &str, by: &str) -> Option<Type> {
+        let mut fitting = self.members(type_, name);
+        fitting.retain(|fitting| matches!(&fitting.by, Some(Trait::External { name, .. }) if &**name == by));
+        let types: Vec<Type> = fitting
+            .iter()
+            .map(|one| match self.meaning_of_member(one) {
+                Meaning::Type(type_) => type_,
+                _ => Type::Unknown,
+            })
+            .collect();
+        if types.is_empty() { None } else { Some(Type::one_of(types)) }
     }
 
     /// Returns what iterating over a value gives.
     pub(super) fn iterated(&mut self, type_: &Type) -> Type {
         match type_.behind() {
+            Type::OneOf(options) => {
+                let options = Rc::clone(options);
+                Type::one_of(options.iter().map(|option| self.iterated(option)))
+            }
             Type::Named { .. } => {
                 let named = type_.behind().clone();
                 if let Some(item) = self.associated_type(&named, "Item", "Iterator") {
@@ -485,10 +597,13 @@ impl Inference<'_> {
     }
 
     fn pointed_to(&mut self, value: &Type) -> Type {
-        match value {
+        match value.settled() {
             Type::Reference(inner) => (**inner).clone(),
             Type::External => Type::External,
-            Type::Named { .. } => self.dereferenced(value).unwrap_or(Type::Unknown),
+            named @ Type::Named { .. } => {
+                let named = named.clone();
+                self.dereferenced(&named).unwrap_or(Type::Unknown)
+            }
             other => super::known::behind_pointer(other).unwrap_or(Type::Unknown),
         }
     }
@@ -496,7 +611,7 @@ impl Inference<'_> {
     /// Returns what a value holds when it is what a pattern says.
     fn taken(&mut self, index: u32, value: Handle, pattern: Handle) -> Type {
         let value = self.type_of(index, value);
-        let behind = value.behind();
+        let behind = value.behind().settled().behind();
         match self.answer(index, pattern).meaning.clone() {
             Meaning::Constructor(Type::Named { at, .. }, Some(shape)) => {
                 let substitution = match behind {
@@ -526,6 +641,31 @@ impl Inference<'_> {
             },
             _ => Type::Unknown,
         }
+    }
+}
+
+/// Returns what something denotes that denotes one of several things.
+fn one_of(meanings: impl IntoIterator<Item = Meaning>) -> Meaning {
+    let mut is_type = false;
+    let types: Vec<Type> = meanings
+        .into_iter()
+        .map(|meaning| match meaning {
+            Meaning::Type(type_) => {
+                is_type = true;
+                type_
+            }
+            Meaning::Constructor(type_ @ Type::Named { .. }, _) => {
+                is_type = true;
+                type_
+            }
+            Meaning::Value(type_) => type_,
+            _ => Type::Unknown,
+        })
+        .collect();
+    match Type::one_of(types) {
+        Type::Unknown => Meaning::Unknown,
+        type_ if is_type => Meaning::Type(type_),
+        type_ => Meaning::Value(type_),
     }
 }
 

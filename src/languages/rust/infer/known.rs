@@ -4,11 +4,11 @@
 
 use std::rc::Rc;
 
-use super::types::Type;
-use crate::model::facts::Space;
+use super::types::{ELEMENT, Type};
+use crate::model::facts::{Primitive, Space};
 
 /// Types of the standard library whose parameters say what comes out of them.
-const TYPES: [&str; 33] = [
+const TYPES: [&str; 40] = [
     "Option",
     "Result",
     "Box",
@@ -42,7 +42,17 @@ const TYPES: [&str; 33] = [
     "PhantomData",
     "String",
     "Iterator",
+    "Range",
+    "RangeInclusive",
+    "RangeFrom",
+    "RangeTo",
+    "RangeToInclusive",
+    "RangeFull",
+    "Future",
 ];
+
+/// Types of ranges.
+pub(super) const RANGES: [&str; 6] = ["Range", "RangeInclusive", "RangeFrom", "RangeTo", "RangeToInclusive", "RangeFull"];
 
 /// Traits whose values are iterated over.
 const ITERATORS: [&str; 5] = ["Iterator", "IntoIterator", "DoubleEndedIterator", "ExactSizeIterator", "FusedIterator"];
@@ -64,8 +74,14 @@ const POINTERS: [&str; 13] = [
     "LazyCell",
 ];
 
-/// Methods that every pointer may have as its own, by traits of the standard library.
-const OF_POINTERS: [&str; 22] = [
+/// Methods that every type may have, by derives and by traits of the standard library.
+const GIVEN: [&str; 28] = [
+    "clone_from",
+    "to_owned",
+    "clamp",
+    "clone_into",
+    "deref_mut",
+    "provide",
     "clone",
     "eq",
     "ne",
@@ -223,14 +239,73 @@ pub(super) fn iterator(name: &str, arguments: &Rc<[Type]>) -> Option<Type> {
 pub(super) fn behind_pointer(type_: &Type) -> Option<Type> {
     match type_ {
         Type::Reference(inner) => Some((**inner).clone()),
-        Type::Std { name, .. } if POINTERS.contains(name) => Some(type_.argument(0)),
+        Type::Std { name, .. } if POINTERS.contains(name) || *name == ELEMENT => Some(type_.argument(0)),
         _ => None,
     }
 }
 
 /// Returns whether a method of a pointer is its own, whatever it leads to.
-pub(super) fn is_of_pointer(name: &str) -> bool {
-    OF_POINTERS.contains(&name)
+pub(super) fn is_of_pointer(pointer: &Type, name: &str) -> bool {
+    is_given(name)
+        || match pointer {
+            Type::Std { name: "Pin", .. } => matches!(name, "get_mut" | "get_ref" | "get_unchecked_mut" | "into_ref" | "set"),
+            Type::Std { name: "Cow", .. } => matches!(name, "into_owned" | "to_mut" | "is_owned" | "is_borrowed"),
+            _ => false,
+        }
+}
+
+/// Returns whether every type may have a method of that name without writing it.
+pub(super) fn is_given(name: &str) -> bool {
+    GIVEN.contains(&name)
+}
+
+/// Returns whether a trait from outside may give a method of that name to what implements it, beside what is written there.
+pub(super) fn may_give(of: &str, name: &str) -> bool {
+    match of {
+        "Deref" | "DerefMut" | "Drop" | "Debug" | "Display" | "Default" | "From" | "TryFrom" | "FromStr" | "FromIterator"
+        | "Copy" | "Eq" | "Send" | "Sync" | "Unpin" | "Sized" | "Index" | "IndexMut" | "AsRef" | "AsMut" | "Borrow"
+        | "BorrowMut" | "Clone" | "PartialEq" | "PartialOrd" | "Ord" | "Hash" | "Add" | "Sub" | "Mul" | "Div" | "Rem" | "Neg"
+        | "Not" | "IntoIterator" | "Into" => false,
+        "Extend" => name.starts_with("extend"),
+        _ => true,
+    }
+}
+
+/// Returns whether a type of which the form alone is known may be that one.
+pub(super) fn may_be(form: &str, primitive: &str) -> bool {
+    let float = matches!(primitive, "f32" | "f64");
+    let number = PRIMITIVES.contains(&primitive) && !matches!(primitive, "bool" | "char" | "str");
+    match form {
+        "{integer}" => number && !float,
+        "{float}" => float,
+        "{number}" => number || matches!(primitive, "{integer}" | "{float}"),
+        _ => false,
+    }
+}
+
+/// Returns the type of a literal.
+pub(super) fn primitive(primitive: Primitive) -> Type {
+    match primitive {
+        Primitive::Text => Type::Basic("str").reference(),
+        Primitive::Bytes => Type::Sequence(Rc::new(Type::Basic("u8"))).reference(),
+        Primitive::Character => Type::Basic("char"),
+        Primitive::Boolean => Type::Basic("bool"),
+        Primitive::Integer => Type::Basic("{integer}"),
+        Primitive::Float => Type::Basic("{float}"),
+        Primitive::Number => Type::Basic("{number}"),
+        Primitive::Unit => Type::Tuple(Rc::from([])),
+        Primitive::Owned => Type::std("String", []),
+    }
+}
+
+/// Returns what is got of a sequence by an index: an element, a part, or one of both.
+pub(super) fn part(element: &Type, index: &Type) -> Type {
+    match index.settled() {
+        Type::Basic(_) => element.clone(),
+        range if range.is_range() => Type::Sequence(Rc::new(element.clone())),
+        _ if element.is_unknown() => Type::Unknown,
+        _ => Type::std(ELEMENT, [element.clone()]),
+    }
 }
 
 /// Returns whether a reference may have a method by value before what it refers to.
@@ -247,6 +322,12 @@ pub(super) fn element(type_: &Type) -> Type {
         Type::Std {
             name: "Vec" | "VecDeque" | "HashSet" | "BTreeSet" | "BinaryHeap" | "Option" | "Iterator" | "Result", ..
         } => type_.argument(0),
+        // What is ranged over is no range itself.
+        range if range.is_range() => match range.argument(0) {
+            Type::Unknown => Type::Basic("{integer}"),
+            first => first,
+        },
+        Type::Std { name: ELEMENT, .. } => Type::Unknown,
         Type::Std { .. } => match behind_pointer(type_) {
             Some(inner) => element(&inner),
             None => Type::Unknown,
@@ -270,7 +351,19 @@ pub(super) fn result(of: &Type, name: &str, given: &[Type], returned: &Type) -> 
     let behind = of.behind();
     let first = || behind.argument(0);
     match (behind, name) {
-        (_, "clone" | "to_owned" | "cloned" | "copied") if !matches!(behind, Type::Std { .. }) => behind.clone(),
+        (Type::Basic("str"), "to_owned" | "to_string" | "repeat" | "replace" | "to_lowercase" | "to_uppercase") => {
+            Type::std("String", [])
+        }
+        (Type::Sequence(inner), "to_owned") => Type::std("Vec", [(**inner).clone()]),
+        (Type::Parameter(_) | Type::Traits(_), "to_owned") => Type::Unknown,
+        (_, "clone" | "to_owned") if !matches!(behind, Type::Std { .. }) => behind.clone(),
+        (_, "len" | "count" | "capacity") if matches!(behind, Type::Std { .. } | Type::Sequence(_) | Type::Basic("str")) => {
+            Type::Basic("usize")
+        }
+        (range, name) if range.is_range() && !matches!(name, "clone" | "by_ref") => {
+            let inner = element(range);
+            of_iterator(&inner, name, given, returned, &iterator_of(inner.clone()))
+        }
         (Type::Std { .. }, "clone" | "by_ref") => behind.clone(),
         (
             Type::Std { name: "Option" | "Result", .. },
@@ -283,33 +376,51 @@ pub(super) fn result(of: &Type, name: &str, given: &[Type], returned: &Type) -> 
             .unwrap_or(Type::Unknown),
         (
             Type::Std { name: "Option", .. },
-            "as_ref" | "as_mut" | "as_deref" | "as_deref_mut" | "get_or_insert" | "cloned" | "copied" | "take" | "filter" | "or"
-            | "or_else" | "xor" | "inspect",
+            "as_ref" | "as_mut" | "as_deref" | "as_deref_mut" | "cloned" | "copied" | "take" | "filter" | "or" | "or_else"
+            | "xor" | "inspect",
         ) => {
             let inner = first();
             let inner = match name {
-                "cloned" | "copied" => inner.behind().clone(),
-                "as_deref" | "as_deref_mut" => behind_pointer(&inner).unwrap_or(inner),
+                "cloned" | "copied" => unreferenced(inner),
+                "as_ref" | "as_mut" => inner.reference(),
+                "as_deref" | "as_deref_mut" => dereferenced(&inner).reference(),
                 _ => inner,
             };
             option(inner)
         }
-        (Type::Std { name: "Option", .. }, "get_or_insert_with" | "insert") => first(),
+        (Type::Std { name: "Option", .. }, "get_or_insert" | "get_or_insert_with" | "get_or_insert_default" | "insert") => {
+            first().reference()
+        }
         (
             Type::Std { name: "Result", .. },
             "as_ref" | "as_mut" | "or" | "or_else" | "map_err" | "inspect" | "inspect_err" | "cloned" | "copied",
-        ) => Type::std("Result", [first()]),
+        ) => Type::std(
+            "Result",
+            [match name {
+                "as_ref" | "as_mut" => first().reference(),
+                "cloned" | "copied" => unreferenced(first()),
+                _ => first(),
+            }],
+        ),
         (Type::Std { name: "Result", .. }, "unwrap_err" | "expect_err") => behind.argument(1),
         (Type::Std { name: "Result", .. }, "ok") => option(first()),
         (Type::Std { name: "Result", .. }, "err") => option(behind.argument(1)),
         (Type::Std { name: "Option", .. }, "ok_or" | "ok_or_else") => Type::std("Result", [first()]),
         (Type::Std { name: "Option", .. }, "map") => option(returned.clone()),
         (Type::Std { name: "Result", .. }, "map") => Type::std("Result", [returned.clone(), behind.argument(1)]),
-        (Type::Std { name: "Option" | "Result", .. }, "and_then" | "then") => returned.clone(),
+        (Type::Std { name: "Option" | "Result", .. }, "and_then") => returned.clone(),
         (Type::Std { name: "Option", .. }, "zip") => {
             option(Type::Tuple(Rc::from([first(), given.first().map_or(Type::Unknown, |other| other.argument(0))])))
         }
-        (Type::Std { name: "Option" | "Result", .. }, "flatten" | "transpose") => first(),
+        (Type::Std { name: "Option" | "Result", .. }, "flatten") => first(),
+        (Type::Std { name: "Option", .. }, "transpose") => match first() {
+            inner @ Type::Std { name: "Result", .. } => Type::std("Result", [option(inner.argument(0)), inner.argument(1)]),
+            _ => Type::Unknown,
+        },
+        (Type::Std { name: "Result", .. }, "transpose") => match first() {
+            inner @ Type::Std { name: "Option", .. } => option(Type::std("Result", [inner.argument(0), behind.argument(1)])),
+            _ => Type::Unknown,
+        },
         (Type::Std { name: "RefCell", .. }, "borrow" | "borrow_mut" | "get_mut" | "into_inner") => first(),
         (Type::Std { name: "RefCell" | "Cell", .. }, "take" | "replace" | "get") => first(),
         (
@@ -319,7 +430,12 @@ pub(super) fn result(of: &Type, name: &str, given: &[Type], returned: &Type) -> 
         (Type::Std { name: "OnceCell" | "OnceLock", .. }, "get" | "get_mut" | "take" | "into_inner") => option(first()),
         (Type::Std { name: "OnceCell" | "OnceLock", .. }, "get_or_init") => first(),
         (Type::Std { name: "Weak", .. }, "upgrade") => option(Type::std("Arc", [first()])),
-        (Type::Std { name: "Cow", .. }, "into_owned" | "to_mut") => first(),
+        (Type::Std { name: "Cow", .. }, "into_owned" | "to_mut") => match first() {
+            Type::Basic("str") => Type::std("String", []),
+            Type::Sequence(inner) => Type::std("Vec", [(*inner).clone()]),
+            named @ Type::Named { .. } => named,
+            _ => Type::Unknown,
+        },
         (Type::Std { name: "Box" | "Rc" | "Arc" | "Pin", .. }, "as_ref" | "as_mut" | "get_mut" | "get_ref") => first(),
         (Type::Std { name: "Iterator", .. }, _) => of_iterator(&first(), name, given, returned, behind),
         (Type::Std { name: "HashMap" | "BTreeMap", arguments }, _) => of_map(behind, arguments, name),
@@ -331,26 +447,50 @@ pub(super) fn result(of: &Type, name: &str, given: &[Type], returned: &Type) -> 
             "iter" | "drain" | "into_iter" | "union" | "difference" | "intersection" | "range",
         ) => iterator_of(first()),
         (Type::Std { name: "BinaryHeap", .. }, "pop" | "peek") => option(first()),
-        (Type::Std { name: "Vec" | "VecDeque", .. }, _) => of_sequence(&first(), name),
-        (Type::Sequence(inner), _) => of_sequence(inner, name),
-        (Type::Basic(_), "then") => option(returned.clone()),
-        (Type::Basic(_), "then_some") => option(given.first().cloned().unwrap_or(Type::Unknown)),
+        (Type::Std { name: "VecDeque", .. }, "remove" | "swap_remove_back" | "swap_remove_front" | "get" | "get_mut") => {
+            option(first())
+        }
+        (Type::Std { name: "Vec" | "VecDeque", .. }, "split_off") => behind.clone(),
+        (Type::Std { name: "Vec" | "VecDeque", .. }, _) => of_sequence(&first(), name, given),
+        (Type::Sequence(inner), _) => of_sequence(inner, name, given),
+        (Type::Basic("bool"), "then") => option(returned.clone()),
+        (Type::Basic("bool"), "then_some") => option(given.first().cloned().unwrap_or(Type::Unknown)),
         (Type::External, _) => Type::External,
         _ => Type::Unknown,
     }
 }
 
-fn of_sequence(inner: &Type, name: &str) -> Type {
+/// Returns what is got of a value that is a reference.
+fn unreferenced(type_: Type) -> Type {
+    match type_ {
+        Type::Reference(inner) => (*inner).clone(),
+        other => other,
+    }
+}
+
+/// Returns what a value is dereferenced to, where that is a pointer of the standard library.
+fn dereferenced(type_: &Type) -> Type {
+    match type_ {
+        Type::Std { name: "String", .. } => Type::Basic("str"),
+        Type::Std { name: "Vec", .. } => Type::Sequence(Rc::new(type_.argument(0))),
+        other => behind_pointer(other).unwrap_or(Type::Unknown),
+    }
+}
+
+fn of_sequence(inner: &Type, name: &str, given: &[Type]) -> Type {
     let inner = inner.clone();
+    let part_of = |inner: &Type| Type::Sequence(Rc::new(inner.clone())).reference();
     match name {
+        "get" | "get_mut" => option(part(&inner, given.first().unwrap_or(&Type::Unknown))),
         "iter" | "iter_mut" => iterator_of(inner.reference()),
         "into_iter" | "drain" | "extract_if" => iterator_of(inner),
-        "get" | "get_mut" | "first" | "last" | "first_mut" | "last_mut" | "pop" | "front" | "back" | "front_mut" | "back_mut"
-        | "pop_front" | "pop_back" | "pop_if" => option(inner),
+        "first" | "last" | "first_mut" | "last_mut" | "pop" | "front" | "back" | "front_mut" | "back_mut" | "pop_front"
+        | "pop_back" | "pop_if" => option(inner),
         "remove" | "swap_remove" => inner,
-        "as_slice" | "as_mut_slice" | "as_ref" | "to_vec" | "split_off" | "into_boxed_slice" | "into_vec" | "split_at" => {
-            Type::std("Vec", [inner])
-        }
+        "as_slice" | "as_mut_slice" => part_of(&inner),
+        "to_vec" | "into_vec" => Type::std("Vec", [inner]),
+        "into_boxed_slice" => Type::std("Box", [Type::Sequence(Rc::new(inner))]),
+        "split_at" | "split_at_mut" => Type::Tuple(Rc::from([part_of(&inner), part_of(&inner)])),
         "windows" | "chunks" | "chunks_exact" | "split" | "rchunks" | "chunks_mut" => iterator_of(Type::Sequence(Rc::new(inner))),
         "split_first" | "split_last" => option(Type::Tuple(Rc::from([inner.clone(), Type::Sequence(Rc::new(inner))]))),
         _ => Type::Unknown,
@@ -380,13 +520,14 @@ fn of_iterator(inner: &Type, name: &str, given: &[Type], returned: &Type, whole:
     match name {
         "filter" | "rev" | "skip" | "take" | "skip_while" | "take_while" | "chain" | "peekable" | "inspect" | "step_by"
         | "fuse" | "cycle" | "into_iter" | "iter" => whole.clone(),
-        "cloned" | "copied" => iterator_of(inner.behind().clone()),
+        "cloned" | "copied" => iterator_of(unreferenced(inner)),
+        "position" | "rposition" => option(Type::Basic("usize")),
         "next" | "last" | "nth" | "next_back" | "find" | "max" | "min" | "max_by_key" | "min_by_key" | "max_by" | "min_by"
         | "peek" | "next_if" | "next_if_eq" | "reduce" | "peek_mut" => option(inner),
         "enumerate" => iterator_of(Type::Tuple(Rc::from([Type::Basic("usize"), inner]))),
         "zip" => iterator_of(Type::Tuple(Rc::from([inner, given.first().map_or(Type::Unknown, element)]))),
-        "map" | "scan" => iterator_of(returned.clone()),
-        "filter_map" | "flat_map" | "map_while" => iterator_of(element(returned)),
+        "map" => iterator_of(returned.clone()),
+        "filter_map" | "flat_map" | "map_while" | "scan" => iterator_of(element(returned)),
         "find_map" => returned.clone(),
         "flatten" => iterator_of(element(&inner)),
         "fold" => given.first().cloned().unwrap_or(Type::Unknown),
@@ -406,11 +547,13 @@ pub(super) fn associated(of: &Type, name: &str, given: &[Type]) -> Type {
                     | "LazyLock" | "LazyCell"),
                 arguments,
             },
-            "new" | "from",
+            "new",
         ) if arguments.is_empty() => match (own, first) {
             (&"LazyLock" | &"LazyCell", _) => Type::std(own, []),
             (own, first) => Type::std(own, [first]),
         },
+        // What is made of a value may be of another form (`Rc<str>`).
+        (Type::Std { name: own, .. }, "from") if POINTERS.contains(own) => of.clone(),
         (Type::Std { .. }, "new" | "with_capacity" | "default" | "from" | "from_iter") => of.clone(),
         // What a trait of the standard library that was derived gives.
         (Type::Named { .. }, "default" | "from") => of.clone(),
@@ -456,7 +599,7 @@ pub(super) fn closure_parameter(of: &Type, name: &str, argument: u8, parameter: 
                 first()
             }
         }
-        (Type::Std { name: "Iterator", .. }, "max_by" | "min_by" | "reduce" | "cmp_by") => first(),
+        (Type::Std { name: "Iterator", .. }, "max_by" | "min_by" | "reduce") => first(),
         (Type::Std { name: "Iterator", .. }, _) if parameter == 0 => first(),
         (Type::Std { name: "Vec" | "VecDeque", .. }, _) => first(),
         (Type::Sequence(inner), _) => (**inner).clone(),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Inference;
-use super::types::{Answer, Meaning, Place, Substitution, Trait, Type, What};
+use super::types::{Answer, ELEMENT, Meaning, Place, Substitution, Trait, Type, What};
 use super::unify::{self, fits, put};
 use crate::model::facts::{Handle, ItemMeaning, Shape, Space, TypeForm, Visibility};
 use crate::model::{DefinitionKey, Reason, Surface, SymbolKind, Target};
@@ -48,7 +48,9 @@ pub(in crate::languages::rust) fn declared_members(surface: &Surface) -> Vec<(Ar
         }
         if let Some(of) = of {
             let ordinal = u16::try_from(index).unwrap_or(u16::MAX);
-            found.push((format!("impl {of} for {label}").into(), DefinitionKey { qualified: "impl".into(), ordinal }));
+            for of in [of, "*"] {
+                found.push((format!("impl {of} for {label}").into(), DefinitionKey { qualified: "impl".into(), ordinal }));
+            }
         }
     }
     for scope in &outline.scopes {
@@ -88,9 +90,9 @@ impl Inference<'_> {
     pub(super) fn label(&self, type_: &Type) -> Option<String> {
         Some(match type_.behind() {
             Type::Named { at, .. } => last_word(&self.view(at.view).declaration(at.handle)?.key.qualified).to_owned(),
-            Type::Std { name, .. } => (*name).to_owned(),
-            Type::Basic("") => "str".to_owned(),
-            Type::Basic(name) => (*name).to_owned(),
+            // One of several types.
+            Type::Std { name, .. } | Type::Basic(name) if name.starts_with('{') => return None,
+            Type::Std { name, .. } | Type::Basic(name) => (*name).to_owned(),
             Type::Sequence(_) => "[]".to_owned(),
             Type::Traits(traits) => match traits.first()? {
                 Trait::Local { at, .. } => last_word(&self.view(at.view).declaration(at.handle)?.key.qualified).to_owned(),
@@ -141,21 +143,28 @@ impl Inference<'_> {
     /// Returns the members of that name that a type has, at no dereference but through references.
     pub(super) fn members(&mut self, type_: &Type, name: &str) -> Vec<Fitting> {
         let bare = type_.behind().clone();
+        let (inherent, by_trait) = self.labelled(&bare, name);
+        if inherent.is_empty() { self.by_traits(&bare, name, by_trait) } else { inherent }
+    }
+
+    /// Returns the members of that name in blocks for a type: its own, and those by traits.
+    fn labelled(&mut self, bare: &Type, name: &str) -> (Vec<Fitting>, Vec<Fitting>) {
         let mut inherent = Vec::new();
         let mut by_trait: Vec<Fitting> = Vec::new();
-        if let Some(label) = self.label(&bare) {
+        if let Some(label) = self.label(bare) {
             for place in self.declared(&label, name) {
-                let Some(fitting) = self.fitting(place, &bare) else { continue };
+                let Some(fitting) = self.fitting(place, bare) else { continue };
                 if fitting.by.is_none() { inherent.push(fitting) } else { by_trait.push(fitting) }
             }
         }
-        if !inherent.is_empty() {
-            return inherent;
-        }
+        (inherent, by_trait)
+    }
+
+    /// Adds the members of that name that a type has by traits implemented for all types, and those that traits give by themselves.
+    fn by_traits(&mut self, bare: &Type, name: &str, mut by_trait: Vec<Fitting>) -> Vec<Fitting> {
         for place in self.declared("*", name) {
-            by_trait.extend(self.fitting(place, &bare));
+            by_trait.extend(self.fitting(place, bare));
         }
-        // What a trait gives by itself.
         let declared = self.lookup.members_named(&format!("trait.{name}"));
         for target in declared.iter() {
             let Some(place) = self.place_of(target) else { continue };
@@ -166,12 +175,83 @@ impl Inference<'_> {
             if by_trait.iter().any(|known| known.by.as_ref().is_some_and(|by| unify::same(by, &one))) {
                 continue;
             }
-            if let Some(perhaps) = self.implements(&bare, &one) {
+            if let Some(perhaps) = self.implements(bare, &one) {
                 let substitution: Substitution = Rc::from([(Place { view: place.view, handle: own }, bare.clone())]);
                 by_trait.push(Fitting { target: target.clone(), place, substitution, by: Some(one), perhaps });
             }
         }
+        // A member that a type from outside has itself goes before.
+        let has_own = match bare {
+            Type::External => true,
+            Type::Std { .. } | Type::Basic(_) | Type::Sequence(_) | Type::Raw(_) => super::standard::is_member(name),
+            _ => false,
+        };
+        for fitting in &mut by_trait {
+            fitting.perhaps |= has_own;
+        }
         by_trait
+    }
+
+    /// Returns how a member takes what it is called on: by value, by `&`, by `&mut`; 0 where it takes nothing.
+    fn taking(&self, place: Place) -> u8 {
+        let file = self.view(place.view);
+        let Some(Shape::Signature(signature)) = file.declaration(place.handle).map(|declared| declared.shape) else { return 0 };
+        match file.outline(place.handle).signatures.get(signature as usize) {
+            Some(signature) => match (signature.variadic, signature.by_pointer) {
+                (true, false) => 1,
+                (true, true) => 2,
+                (false, true) => 3,
+                (false, false) => 0,
+            },
+            None => 0,
+        }
+    }
+
+    /// Adds to the own members of a type those by traits that are found before them, as they take less of a reference to what they are
+    /// called on.
+    fn with_earlier(&mut self, type_: &Type, name: &str, mut fitting: Vec<Fitting>, through: bool) -> Vec<Fitting> {
+        if fitting.iter().any(|one| one.by.is_some()) {
+            return fitting;
+        }
+        let last = fitting.iter().map(|one| self.taking(one.place)).max().unwrap_or(0);
+        // What is called through a reference needs none to be made, and has nothing to give by value.
+        let first = if through { 2 } else { 1 };
+        if last <= first {
+            return fitting;
+        }
+        let bare = type_.behind().clone();
+        let (_, by_trait) = self.labelled(&bare, name);
+        let mut earlier = self.by_traits(&bare, name, by_trait);
+        earlier.retain(|one| (first..last).contains(&self.taking(one.place)));
+        if !earlier.is_empty() {
+            fitting.extend(earlier);
+            for one in &mut fitting {
+                one.perhaps = true;
+            }
+        }
+        fitting
+    }
+
+    /// Returns whether a type may have a method of that name that nobody in the repository writes: by a trait from outside.
+    fn may_be_given(&mut self, type_: &Type, name: &str) -> bool {
+        if super::known::is_given(name) {
+            return true;
+        }
+        let Some(label) = self.label(type_) else { return true };
+        let found = self.lookup.members_named(&format!("impl * for {label}"));
+        let mut blocks: Vec<(u32, Handle)> = Vec::new();
+        for target in found.iter() {
+            let index = target.definition.as_ref().map_or(0, |key| usize::from(key.ordinal));
+            blocks.extend(self.view_of(&target.file).map(|view| (view, Handle::of_surface(index))));
+        }
+        blocks.extend(self.view(0).body_blocks().map(|handle| (0, handle)));
+        blocks.into_iter().any(|(view, handle)| match self.trait_of(view, handle) {
+            Some(Trait::External { name: of, .. }) if super::known::may_give(&of, name) => {
+                let subject = self.subject(view, handle);
+                fits(subject.behind(), type_.behind(), &mut unify::Found::default(), 0)
+            }
+            _ => false,
+        })
     }
 
     /// Returns the member at a place when its block is for the type.
@@ -190,6 +270,7 @@ impl Inference<'_> {
         }
         // Of a type from outside there are implementations of traits from outside that nobody sees here.
         perhaps |= !matches!(type_, Type::Named { .. }) && matches!(by, Some(Trait::External { .. }));
+        perhaps |= matches!(subject.behind(), Type::OneOf(_));
         let target = self.target_of(place)?;
         Some(Fitting { target, place, substitution: found.substitution(), by, perhaps })
     }
@@ -207,7 +288,7 @@ impl Inference<'_> {
         let one_trait = fitting.iter().all(same_trait);
         let reason = if fitting.len() == 1 {
             first.perhaps.then_some(Reason::AmbiguousMember)
-        } else if is_inherent {
+        } else if is_inherent && one_trait {
             Some(Reason::ConditionalBinding)
         } else {
             Some(Reason::AmbiguousMember)
@@ -240,7 +321,7 @@ impl Inference<'_> {
                     return Meaning::Unknown;
                 };
                 let target = self.type_of(fitting.place.view, target);
-                Meaning::Type(put(&target, &fitting.substitution, 0))
+                Meaning::Type(put(&target, &fitting.substitution))
             }
             _ => Meaning::Unknown,
         }
@@ -264,6 +345,7 @@ impl Inference<'_> {
                 };
             }
             Type::Unknown => return Answer::nothing(Reason::DynamicReceiver),
+            Type::OneOf(options) => return self.of_options(options, |this, option| this.associated(option, name)),
             Type::Function(_) | Type::Payload { .. } => return Answer::nothing(Reason::UnresolvedMember),
             _ => {}
         }
@@ -327,9 +409,25 @@ impl Inference<'_> {
     fn find_method(&mut self, receiver: &Type, name: &str) -> Answer {
         let mut type_ = receiver.clone();
         let by_reference = matches!(receiver, Type::Reference(_));
+        // The types of the repository that were dereferenced.
+        let mut passed: Vec<Type> = Vec::new();
         for _ in 0..MAX_STEPS {
+            let through = matches!(type_, Type::Reference(_));
+            if let element @ Type::Std { name: ELEMENT, .. } = type_.behind() {
+                // A part of the sequence has what sequences have.
+                if super::standard::is_member(name) || !self.declared("[]", name).is_empty() {
+                    return Answer::nothing(Reason::DynamicReceiver);
+                }
+                type_ = element.settled().clone();
+            }
             type_ = type_.behind().clone();
             match &type_ {
+                Type::OneOf(options) => {
+                    return self.of_options(options, |this, option| {
+                        let option = option.clone();
+                        this.method(&if through { option.reference() } else { option }, name)
+                    });
+                }
                 Type::Unknown => return Answer::nothing(Reason::DynamicReceiver),
                 Type::Parameter(_) | Type::Traits(_) => {
                     if let Some(answer) = self.by_bounds(&type_, name) {
@@ -350,6 +448,12 @@ impl Inference<'_> {
             }
             let is_pointer = super::known::behind_pointer(&type_).is_some();
             let fitting = self.members(&type_, name);
+            let mut fitting = self.with_earlier(&type_, name, fitting, through);
+            if !fitting.is_empty() && passed.iter().any(|passed| self.may_be_given(passed, name)) {
+                for one in &mut fitting {
+                    one.perhaps = true;
+                }
+            }
             if let Some(mut answer) = self.of_fitting(fitting) {
                 // A trait of the standard library may be implemented for the reference.
                 if by_reference
@@ -361,12 +465,12 @@ impl Inference<'_> {
                 }
                 return answer;
             }
-            if is_pointer && !super::known::is_of_pointer(name) {
+            if is_pointer && !super::known::is_of_pointer(&type_, name) {
                 type_ = super::known::behind_pointer(&type_).unwrap_or(Type::Unknown);
                 continue;
             }
             if let Some(target) = self.dereferenced(&type_) {
-                type_ = target;
+                passed.push(std::mem::replace(&mut type_, target));
                 continue;
             }
             break;
@@ -383,22 +487,55 @@ impl Inference<'_> {
         signature.is_some_and(|signature| signature.variadic && !signature.by_pointer)
     }
 
+    /// Returns what something means of each of several types of which one is meant.
+    fn of_options(&mut self, options: &[Type], mut answer: impl FnMut(&mut Self, &Type) -> Answer) -> Answer {
+        let mut targets: Vec<Target> = Vec::new();
+        let mut rule = "rust_receiver";
+        let mut meanings: Vec<Type> = Vec::new();
+        let mut nothing = Reason::DynamicReceiver;
+        for option in options {
+            let found = answer(self, option);
+            match found.what {
+                What::Targets { targets: some, rule: by, .. } => {
+                    targets.extend(some);
+                    rule = by;
+                }
+                What::Nothing(reason) => nothing = reason,
+                What::Local | What::Modules(_) => {}
+            }
+            meanings.push(match found.meaning {
+                Meaning::Value(type_) => type_,
+                Meaning::External(_) | Meaning::Foreign(Type::External, _) => Type::External,
+                _ => Type::Unknown,
+            });
+        }
+        targets.sort();
+        targets.dedup();
+        let what = if targets.is_empty() {
+            What::Nothing(nothing)
+        } else {
+            What::Targets { targets, rule, reason: Some(Reason::ConditionalBinding), also: Rc::from([]) }
+        };
+        Answer { what, meaning: Meaning::Value(Type::one_of(meanings)) }
+    }
+
     /// Returns what a type of the repository is dereferenced to.
     pub(super) fn dereferenced(&mut self, type_: &Type) -> Option<Type> {
         if !matches!(type_, Type::Named { .. }) {
             return None;
         }
         let label = self.label(type_)?;
+        let mut targets = Vec::new();
         for place in self.declared(&label, "Target") {
             let Some(fitting) = self.fitting(place, type_) else { continue };
             if matches!(&fitting.by, Some(Trait::External { name, .. }) if &**name == "Deref") {
-                return match self.meaning_of_member(&fitting) {
-                    Meaning::Type(target) => Some(target),
-                    _ => None,
-                };
+                targets.push(match self.meaning_of_member(&fitting) {
+                    Meaning::Type(target) => target,
+                    _ => Type::Unknown,
+                });
             }
         }
-        None
+        if targets.is_empty() { None } else { Some(Type::one_of(targets)) }
     }
 
     /// Returns the type of a field of a value.
@@ -426,6 +563,10 @@ impl Inference<'_> {
                     }
                 }
                 Type::External => return Type::External,
+                Type::OneOf(options) => {
+                    return self
+                        .deeper(Type::Unknown, |this| Type::one_of(options.iter().map(|option| this.field(option, name))));
+                }
                 other => match super::known::behind_pointer(other) {
                     Some(inner) => type_ = inner,
                     None => return Type::Unknown,
@@ -452,6 +593,6 @@ impl Inference<'_> {
         let made = file.shape(shape.handle)?;
         let (_, type_) = made.fields.iter().find(|(field, _)| file.text(*field, shape.handle) == name)?;
         let type_ = self.type_of(shape.view, (*type_)?);
-        Some(put(&type_, substitution, 0))
+        Some(put(&type_, substitution))
     }
 }

@@ -8,6 +8,7 @@ mod evaluate;
 mod known;
 mod members;
 mod names;
+mod standard;
 mod traits;
 mod types;
 mod unify;
@@ -46,6 +47,7 @@ pub(super) struct Inference<'a> {
     parents: RefCell<HashMap<RepoPath, Rc<[Module]>>>,
     above: HashMap<Module, Rc<[Module]>>,
     implementations: HashMap<(u32, Handle, Arc<str>), Rc<[Target]>>,
+    implemented: traits::Implemented,
     depth: u32,
 }
 
@@ -62,6 +64,7 @@ impl<'a> Inference<'a> {
             parents: RefCell::default(),
             above: HashMap::new(),
             implementations: HashMap::new(),
+            implemented: traits::Implemented::default(),
             depth: 0,
         };
         inference.add_view(path, surface, Some(body));

@@ -2,6 +2,7 @@
 //!
 //! Must not know references. Invariant: a bound from outside the repository is never taken for met or unmet, but for possible.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,6 +17,18 @@ use crate::model::{Reason, Target};
 const MAX_TRAITS: usize = 32;
 /// More implementations than this are not listed.
 const MAX_IMPLEMENTATIONS: usize = 64;
+
+/// Which types were found to have which traits.
+#[derive(Debug, Default)]
+pub(super) struct Implemented {
+    known: HashMap<(Type, Place), Option<bool>>,
+    /// What is being asked.
+    open: Vec<(Type, Place)>,
+    /// What was found since nothing was open.
+    fresh: Vec<(Type, Place)>,
+    /// Something of this was asked for while it was being answered.
+    circular: bool,
+}
 
 impl Inference<'_> {
     /// Returns the traits of a list of bounds.
@@ -179,7 +192,35 @@ impl Inference<'_> {
 
     /// Returns whether a type has a trait of the repository: `None` when not, and else whether that hangs on what cannot be seen.
     pub(super) fn implements(&mut self, type_: &Type, one: &Trait) -> Option<bool> {
-        self.deeper(None, |this| this.find_implementation(type_, one))
+        let Trait::Local { at, .. } = one else { return Some(true) };
+        let key = (type_.clone(), *at);
+        if let Some(known) = self.implemented.known.get(&key) {
+            return *known;
+        }
+        if self.implemented.open.contains(&key) {
+            // Nothing is implemented because it is implemented.
+            self.implemented.circular = true;
+            return None;
+        }
+        if self.depth >= super::MAX_DEPTH {
+            self.implemented.circular = true;
+            return None;
+        }
+        self.implemented.open.push(key.clone());
+        let found = self.deeper(None, |this| this.find_implementation(type_, one));
+        self.implemented.open.pop();
+        self.implemented.known.insert(key.clone(), found);
+        self.implemented.fresh.push(key);
+        if self.implemented.open.is_empty() {
+            let fresh = std::mem::take(&mut self.implemented.fresh);
+            if std::mem::take(&mut self.implemented.circular) {
+                // What was found on the way may have missed what was open; the first question is answered whole.
+                for key in &fresh[..fresh.len() - 1] {
+                    self.implemented.known.remove(key);
+                }
+            }
+        }
+        found
     }
 
     fn find_implementation(&mut self, type_: &Type, one: &Trait) -> Option<bool> {

@@ -19,14 +19,14 @@ pub(in crate::languages::rust) struct Place {
 pub(super) type Substitution = Rc<[(Place, Type)]>;
 
 /// A function or a closure: an entry of a view's signatures.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::languages::rust) struct Function {
     pub signature: Place,
     pub substitution: Substitution,
 }
 
 /// A trait, as a bound or as what is implemented.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::languages::rust) enum Trait {
     Local {
         at: Place,
@@ -42,7 +42,7 @@ pub(in crate::languages::rust) enum Trait {
 }
 
 /// A type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::languages::rust) enum Type {
     /// A struct, an enum or a union: its declaration.
     Named {
@@ -69,14 +69,78 @@ pub(in crate::languages::rust) enum Type {
         shape: Place,
         substitution: Substitution,
     },
-    /// One of the language's own; the name is empty for a literal's.
+    /// One of the language's own; in braces where it is known to be one of several.
     Basic(&'static str),
+    /// One of several, by conditions that are not known here.
+    OneOf(Rc<[Type]>),
     /// One from outside the repository.
     External,
     Unknown,
 }
 
+/// The type of an element or of a part of a sequence, where the index does not tell which; its argument is the element's.
+pub(super) const ELEMENT: &str = "{element}";
+/// The type of a range as it is written.
+pub(super) const RANGE: &str = "{range}";
+
+/// Most parts of a type. A larger one is not known: types share their parts, so that a few lines make one that nobody can walk through.
+const MAX_PARTS: usize = 200;
+/// Most types of which one is meant.
+const MAX_OPTIONS: usize = 4;
+
 impl Type {
+    /// Returns one of several types.
+    pub(super) fn one_of(types: impl IntoIterator<Item = Type>) -> Self {
+        let mut options: Vec<Self> = Vec::new();
+        for type_ in types {
+            if !options.contains(&type_) {
+                options.push(type_);
+            }
+        }
+        if options.len() == 1 || options.iter().all(Self::is_unknown) || options.len() > MAX_OPTIONS {
+            return options.pop().filter(|_| options.is_empty()).unwrap_or(Self::Unknown);
+        }
+        Self::OneOf(options.into()).bounded()
+    }
+
+    /// Returns the type, unless it is too large.
+    pub(super) fn bounded(self) -> Self {
+        if self.fits_in(&mut { MAX_PARTS }) { self } else { Self::Unknown }
+    }
+
+    /// Returns whether the parts of the type are no more than `left`, which becomes what is left of it.
+    fn fits_in(&self, left: &mut usize) -> bool {
+        if *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        match self {
+            Self::Named { arguments: parts, .. }
+            | Self::Std { arguments: parts, .. }
+            | Self::Tuple(parts)
+            | Self::OneOf(parts) => parts.iter().all(|part| part.fits_in(left)),
+            Self::Reference(inner) | Self::Raw(inner) | Self::Sequence(inner) => inner.fits_in(left),
+            Self::Traits(traits) => traits.iter().all(|one| one.fits_in(left)),
+            Self::Function(Function { substitution, .. }) | Self::Payload { substitution, .. } => {
+                substitution.iter().all(|(_, part)| part.fits_in(left))
+            }
+            Self::Parameter(_) | Self::Basic(_) | Self::External | Self::Unknown => true,
+        }
+    }
+
+    /// Returns the type as that of an element, where it may be that of a part of a sequence.
+    pub(super) fn settled(&self) -> &Self {
+        match self {
+            Self::Std { name: ELEMENT, arguments } => arguments.first().unwrap_or(&Self::Unknown).settled(),
+            other => other,
+        }
+    }
+
+    /// Returns whether it is one of the types of ranges.
+    pub(super) fn is_range(&self) -> bool {
+        matches!(self, Self::Std { name, .. } if *name == RANGE || super::known::RANGES.contains(name))
+    }
+
     pub(super) fn reference(self) -> Self {
         match self {
             Self::Unknown | Self::External => self,
@@ -104,7 +168,7 @@ impl Type {
     /// Returns whether nothing in it is left out.
     pub(super) fn is_whole(&self) -> bool {
         match self {
-            Self::Unknown => false,
+            Self::Unknown | Self::OneOf(_) => false,
             Self::Named { arguments, .. } | Self::Std { arguments, .. } | Self::Tuple(arguments) => {
                 arguments.iter().all(Self::is_whole)
             }
@@ -117,6 +181,15 @@ impl Type {
         match self {
             Self::Std { arguments, .. } | Self::Named { arguments, .. } => arguments.get(index).cloned().unwrap_or(Self::Unknown),
             _ => Self::Unknown,
+        }
+    }
+}
+
+impl Trait {
+    fn fits_in(&self, left: &mut usize) -> bool {
+        match self {
+            Self::Local { arguments, .. } | Self::External { arguments, .. } => arguments.iter().all(|part| part.fits_in(left)),
+            Self::Callable(function) => function.substitution.iter().all(|(_, part)| part.fits_in(left)),
         }
     }
 }
@@ -138,6 +211,18 @@ pub(in crate::languages::rust) enum Meaning {
 }
 
 impl Meaning {
+    /// Returns the meaning, unless its type is too large.
+    pub(super) fn bounded(self) -> Self {
+        match self {
+            Self::Type(type_) => Self::Type(type_.bounded()),
+            Self::Value(type_) => Self::Value(type_.bounded()),
+            Self::Constructor(type_, held) => Self::Constructor(type_.bounded(), held),
+            Self::Foreign(type_, name) => Self::Foreign(type_.bounded(), name),
+            Self::Trait(one) if !one.fits_in(&mut { MAX_PARTS }) => Self::Unknown,
+            other => other,
+        }
+    }
+
     /// Returns the type of the value, or the type itself.
     pub(in crate::languages::rust) fn type_(self) -> Type {
         match self {

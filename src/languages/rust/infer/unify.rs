@@ -4,7 +4,8 @@
 
 use std::rc::Rc;
 
-use super::types::{Function, Place, Substitution, Trait, Type};
+use super::known::RANGES;
+use super::types::{ELEMENT, Function, Place, RANGE, Substitution, Trait, Type};
 
 /// How deep types are compared.
 const MAX_DEPTH: u32 = 12;
@@ -47,6 +48,10 @@ pub(super) fn fits(pattern: &Type, type_: &Type, found: &mut Found, depth: u32) 
             true
         }
         (Type::Unknown, _) | (_, Type::Unknown) => true,
+        (Type::OneOf(options), type_) => options.iter().any(|option| fits(option, type_, &mut Found::default(), depth + 1)),
+        (pattern, Type::OneOf(options)) => options.iter().any(|option| fits(pattern, option, &mut Found::default(), depth + 1)),
+        (pattern, Type::Std { name: ELEMENT, .. }) => fits(pattern, type_.settled(), found, depth + 1),
+        (Type::Std { name, .. }, Type::Std { name: RANGE, .. }) if RANGES.contains(name) => true,
         (Type::Named { at, arguments }, Type::Named { at: other, arguments: others }) => {
             at == other && arguments.iter().zip(others.iter()).all(|(pattern, type_)| fits(pattern, type_, found, depth + 1))
         }
@@ -65,7 +70,9 @@ pub(super) fn fits(pattern: &Type, type_: &Type, found: &mut Found, depth: u32) 
                 && parts.iter().zip(others.iter()).all(|(pattern, type_)| fits(pattern, type_, found, depth + 1))
         }
         (Type::Traits(one), Type::Traits(other)) => one.first().zip(other.first()).is_some_and(|(one, other)| same(one, other)),
-        (Type::Basic(one), Type::Basic(other)) => one == other || one.is_empty() || other.is_empty(),
+        (Type::Basic(one), Type::Basic(other)) => {
+            one == other || super::known::may_be(other, one) || super::known::may_be(one, other)
+        }
         // A type from outside may be any of those.
         (Type::External, Type::External) => true,
         (Type::Function(_), Type::Function(_)) => true,
@@ -84,16 +91,21 @@ pub(super) fn same(one: &Trait, other: &Trait) -> bool {
 }
 
 /// Puts types in the place of parameters.
-pub(super) fn put(type_: &Type, substitution: &[(Place, Type)], depth: u32) -> Type {
+pub(super) fn put(type_: &Type, substitution: &[(Place, Type)]) -> Type {
+    put_inside(type_, substitution, 0).bounded()
+}
+
+fn put_inside(type_: &Type, substitution: &[(Place, Type)], depth: u32) -> Type {
     if substitution.is_empty() || depth > MAX_DEPTH {
         return type_.clone();
     }
-    let all =
-        |arguments: &Rc<[Type]>| -> Rc<[Type]> { arguments.iter().map(|inner| put(inner, substitution, depth + 1)).collect() };
+    let all = |arguments: &Rc<[Type]>| -> Rc<[Type]> {
+        arguments.iter().map(|inner| put_inside(inner, substitution, depth + 1)).collect()
+    };
     let again = |own: &Substitution| -> Substitution {
         // What the own parameters stand for may name parameters of what is around.
         let mut entries: Vec<(Place, Type)> =
-            own.iter().map(|(place, inner)| (*place, put(inner, substitution, depth + 1))).collect();
+            own.iter().map(|(place, inner)| (*place, put_inside(inner, substitution, depth + 1))).collect();
         for (place, inner) in substitution {
             if !entries.iter().any(|(known, _)| known == place) {
                 entries.push((*place, inner.clone()));
@@ -107,10 +119,11 @@ pub(super) fn put(type_: &Type, substitution: &[(Place, Type)], depth: u32) -> T
         }
         Type::Named { at, arguments } => Type::Named { at: *at, arguments: all(arguments) },
         Type::Std { name, arguments } => Type::Std { name, arguments: all(arguments) },
-        Type::Reference(inner) => Type::Reference(Rc::new(put(inner, substitution, depth + 1))),
-        Type::Raw(inner) => Type::Raw(Rc::new(put(inner, substitution, depth + 1))),
-        Type::Sequence(inner) => Type::Sequence(Rc::new(put(inner, substitution, depth + 1))),
+        Type::Reference(inner) => Type::Reference(Rc::new(put_inside(inner, substitution, depth + 1))),
+        Type::Raw(inner) => Type::Raw(Rc::new(put_inside(inner, substitution, depth + 1))),
+        Type::Sequence(inner) => Type::Sequence(Rc::new(put_inside(inner, substitution, depth + 1))),
         Type::Tuple(parts) => Type::Tuple(all(parts)),
+        Type::OneOf(options) => Type::OneOf(all(options)),
         Type::Traits(traits) => Type::Traits(
             traits
                 .iter()
