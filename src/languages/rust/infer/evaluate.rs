@@ -255,12 +255,12 @@ impl Inference<'_> {
     fn meaning_of(&mut self, targets: &[Target], reason: Option<Reason>, space: Space) -> Meaning {
         let [target] = targets else {
             let meanings: Vec<Meaning> = targets.iter().map(|target| self.definition(target, space)).collect();
-            return one_of(meanings);
+            return Meaning::one_of(meanings);
         };
         let meaning = self.definition(target, space);
         match reason {
             None => meaning,
-            Some(_) => one_of([meaning, Meaning::Value(Type::External)]),
+            Some(_) => meaning.in_doubt(),
         }
     }
 
@@ -641,31 +641,6 @@ impl Inference<'_> {
             },
             _ => Type::Unknown,
         }
-    }
-}
-
-/// Returns what something denotes that denotes one of several things.
-fn one_of(meanings: impl IntoIterator<Item = Meaning>) -> Meaning {
-    let mut is_type = false;
-    let types: Vec<Type> = meanings
-        .into_iter()
-        .map(|meaning| match meaning {
-            Meaning::Type(type_) => {
-                is_type = true;
-                type_
-            }
-            Meaning::Constructor(type_ @ Type::Named { .. }, _) => {
-                is_type = true;
-                type_
-            }
-            Meaning::Value(type_) => type_,
-            _ => Type::Unknown,
-        })
-        .collect();
-    match Type::one_of(types) {
-        Type::Unknown => Meaning::Unknown,
-        type_ if is_type => Meaning::Type(type_),
-        type_ => Meaning::Value(type_),
     }
 }
 

@@ -293,7 +293,15 @@ impl Inference<'_> {
         } else {
             Some(Reason::AmbiguousMember)
         };
-        let meaning = if one_trait || fitting.len() == 1 { self.meaning_of_member(&first) } else { Meaning::Unknown };
+        let mut meaning = if one_trait || fitting.len() == 1 {
+            let meanings: Vec<Meaning> = fitting.iter().map(|one| self.meaning_of_member(one)).collect();
+            if meanings.len() == 1 { meanings.into_iter().next().unwrap_or(Meaning::Unknown) } else { Meaning::one_of(meanings) }
+        } else {
+            Meaning::Unknown
+        };
+        if fitting.iter().any(|one| one.perhaps) {
+            meaning = meaning.in_doubt();
+        }
         let mut targets: Vec<Target> = fitting.drain(..).map(|fitting| fitting.target).collect();
         targets.sort();
         targets.dedup();
@@ -402,6 +410,7 @@ impl Inference<'_> {
             && targets.first().cloned().is_some_and(|target| self.is_forwarded(&target))
         {
             *reason = Some(Reason::AmbiguousMember);
+            answer.meaning = answer.meaning.in_doubt();
         }
         answer
     }
@@ -462,6 +471,7 @@ impl Inference<'_> {
                     && let What::Targets { reason: reason @ None, .. } = &mut answer.what
                 {
                     *reason = Some(Reason::AmbiguousMember);
+                    answer.meaning = answer.meaning.in_doubt();
                 }
                 return answer;
             }

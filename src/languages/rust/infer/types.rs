@@ -223,6 +223,39 @@ impl Meaning {
         }
     }
 
+    /// Returns what something denotes that denotes one of several things.
+    pub(super) fn one_of(meanings: impl IntoIterator<Item = Self>) -> Self {
+        let mut is_type = false;
+        let types: Vec<Type> = meanings
+            .into_iter()
+            .map(|meaning| match meaning {
+                Meaning::Type(type_) => {
+                    is_type = true;
+                    type_
+                }
+                Meaning::Constructor(type_ @ Type::Named { .. }, _) => {
+                    is_type = true;
+                    type_
+                }
+                Meaning::Value(type_) => type_,
+                _ => Type::Unknown,
+            })
+            .collect();
+        match Type::one_of(types) {
+            Type::Unknown => Meaning::Unknown,
+            type_ if is_type => Meaning::Type(type_),
+            type_ => Meaning::Value(type_),
+        }
+    }
+
+    /// Returns the meaning as one that something from outside may have instead.
+    pub(super) fn in_doubt(self) -> Self {
+        match self {
+            Self::Unknown => Self::Unknown,
+            known => Self::one_of([known, Self::Value(Type::External)]),
+        }
+    }
+
     /// Returns the type of the value, or the type itself.
     pub(in crate::languages::rust) fn type_(self) -> Type {
         match self {
