@@ -12,9 +12,18 @@ use crate::model::RepoPath;
 /// How many files an `extends` chain may have.
 const MAX_EXTENDS: usize = 16;
 
-/// Returns whether the rules read the text of this file.
+/// Words in the names of configurations that others extend, as far as they are not called like one.
+const SHARED: &[&str] = &["base", "compiler", "compileroptions", "shared", "strict", "ts", "typescript"];
+
+/// Returns whether the rules read the text of this file. What a configuration extends may have any name: of these the usual ones are
+/// read, and of the rest is known that they were not.
 pub(in crate::languages) fn is_configuration(path: &RepoPath) -> bool {
     let name = path.file_name();
+    let stem = name.strip_suffix(".json").map(str::to_ascii_lowercase);
+    let is_shared = stem.is_some_and(|stem| stem.split(['.', '-', '_']).any(|word| SHARED.contains(&word)));
+    if is_shared {
+        return true;
+    }
     matches!(name, "package.json" | "pnpm-workspace.yaml" | "lerna.json")
         || name.ends_with(".json")
             && (name.contains("tsconfig")
@@ -22,15 +31,34 @@ pub(in crate::languages) fn is_configuration(path: &RepoPath) -> bool {
                 || path.as_str().split('/').any(|part| part.contains("tsconfig")))
 }
 
+/// Patterns of `paths`, each with its replacements.
+type Patterns = Vec<(String, Vec<String>)>;
+
 /// What decides about module names, with paths from the root of the repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Options {
     pub base_url: Option<String>,
     /// Pattern and replacements, the most specific pattern first.
-    pub paths: Vec<(String, Vec<String>)>,
+    pub paths: Patterns,
     pub root_dirs: Vec<String>,
     pub conditions: Vec<String>,
     pub suffixes: Vec<String>,
+    pub format: Format,
+    /// Whether there is a configuration whose text is not read.
+    pub incomplete: bool,
+}
+
+/// What becomes of the `import` statements of TypeScript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Format {
+    #[default]
+    Unknown,
+    /// What the package says, as Node does.
+    OfPackage,
+    Import,
+    Require,
+    /// A bundler reads them.
+    Bundled,
 }
 
 /// Where the output of a project goes, and where it comes from.
@@ -104,12 +132,51 @@ fn fixed_part(glob: &str) -> &str {
 }
 
 fn read(path: &str, lookup: &dyn Lookup) -> (Options, Output) {
-    let mut options = Options::default();
-    let mut output = Output::default();
-    let mut seen = Vec::new();
-    extend(path, lookup, &mut seen, &mut options, &mut output);
+    let mut chain = Chain { leaf: parent(path).to_owned(), ..Chain::default() };
+    chain.extend(path, lookup);
+    let Chain { leaf, mut options, output, paths, module, resolution, .. } = chain;
+    if let Some((place, patterns)) = paths {
+        let base = options.base_url.clone().unwrap_or(place);
+        let targets = |targets: Vec<String>| targets.iter().filter_map(|target| placed(&base, &leaf, target)).collect();
+        options.paths = patterns.into_iter().map(|(pattern, list)| (pattern, targets(list))).collect();
+    }
+    options.format = format_of(module.as_deref(), resolution.as_deref());
     options.paths.sort_by(|left, right| specificity(&right.0).cmp(&specificity(&left.0)).then_with(|| left.0.cmp(&right.0)));
     (options, output)
+}
+
+/// Returns what `module` and `moduleResolution` make of `import` statements.
+fn format_of(module: Option<&str>, resolution: Option<&str>) -> Format {
+    let is_of_package = |text: &str| matches!(text, "node16" | "node18" | "node20" | "nodenext");
+    match (resolution, module) {
+        (Some("bundler"), _) | (None, Some("preserve")) => Format::Bundled,
+        (Some(text), _) if is_of_package(text) => Format::OfPackage,
+        (_, Some(text)) if is_of_package(text) => Format::OfPackage,
+        (_, Some("commonjs" | "umd" | "amd")) => Format::Require,
+        (_, Some(_)) => Format::Import,
+        (_, None) => Format::Unknown,
+    }
+}
+
+/// Returns the path that a configuration of a folder names; `${configDir}` is the folder of the one that extends all others.
+fn placed(place: &str, leaf: &str, text: &str) -> Option<String> {
+    match text.strip_prefix("${configDir}") {
+        Some(rest) => resolve(leaf, rest),
+        None => resolve(place, text),
+    }
+}
+
+/// What a chain of `extends` says, read from its beginning.
+#[derive(Default)]
+struct Chain {
+    leaf: String,
+    seen: Vec<String>,
+    options: Options,
+    output: Output,
+    /// `paths` as written, with the folder they are written in.
+    paths: Option<(String, Patterns)>,
+    module: Option<String>,
+    resolution: Option<String>,
 }
 
 /// Exact patterns first, then those with the longest text before the star.
@@ -120,53 +187,66 @@ fn specificity(pattern: &str) -> (bool, usize) {
     }
 }
 
-fn extend(path: &str, lookup: &dyn Lookup, seen: &mut Vec<String>, options: &mut Options, output: &mut Output) {
-    if seen.len() >= MAX_EXTENDS || seen.iter().any(|known| known == path) {
-        return;
-    }
-    seen.push(path.to_owned());
-    let Some(whole) = parse(path, lookup) else { return };
-    let place = parent(path);
-    let bases: Vec<&str> = match whole.get("extends") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    for base in bases {
-        if let Some(base) = base_path(place, base, lookup) {
-            extend(&base, lookup, seen, options, output);
+impl Chain {
+    fn extend(&mut self, path: &str, lookup: &dyn Lookup) {
+        if self.seen.len() >= MAX_EXTENDS || self.seen.iter().any(|known| known == path) {
+            return;
+        }
+        self.seen.push(path.to_owned());
+        self.options.incomplete |= lookup.is_file(path) && lookup.text(path).is_none();
+        let Some(whole) = parse(path, lookup) else { return };
+        let place = parent(path);
+        let bases: Vec<&str> = match whole.get("extends") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        for base in bases {
+            if let Some(base) = base_path(place, base, lookup) {
+                self.extend(&base, lookup);
+            }
+        }
+        if let Some(own) = whole.get("compilerOptions").and_then(Value::as_object) {
+            self.add(place, own);
         }
     }
-    let Some(own) = whole.get("compilerOptions").and_then(Value::as_object) else { return };
-    let text = |name: &str| own.get(name).and_then(Value::as_str);
-    let texts = |name: &str| -> Option<Vec<&str>> { Some(own.get(name)?.as_array()?.iter().filter_map(Value::as_str).collect()) };
-    if let Some(base_url) = text("baseUrl") {
-        options.base_url = resolve(place, base_url);
-    }
-    if let Some(paths) = own.get("paths").and_then(Value::as_object) {
-        let base = options.base_url.clone().unwrap_or_else(|| place.to_owned());
-        options.paths = paths
-            .iter()
-            .map(|(pattern, targets)| {
-                let targets = targets.as_array().into_iter().flatten().filter_map(Value::as_str);
-                (pattern.clone(), targets.filter_map(|target| resolve(&base, target)).collect())
-            })
-            .collect();
-    }
-    if let Some(dirs) = texts("rootDirs") {
-        options.root_dirs = dirs.into_iter().filter_map(|dir| resolve(place, dir)).collect();
-    }
-    if let Some(conditions) = texts("customConditions") {
-        options.conditions = conditions.into_iter().map(str::to_owned).collect();
-    }
-    if let Some(suffixes) = texts("moduleSuffixes") {
-        options.suffixes = suffixes.into_iter().map(str::to_owned).collect();
-    }
-    for (name, slot) in
-        [("outDir", &mut output.out_dir), ("declarationDir", &mut output.declaration_dir), ("rootDir", &mut output.root_dir)]
-    {
-        if let Some(text) = text(name) {
-            *slot = resolve(place, text);
+
+    /// Adds what one configuration says itself.
+    fn add(&mut self, place: &str, own: &Map<String, Value>) {
+        let text = |name: &str| own.get(name).and_then(Value::as_str);
+        let texts =
+            |name: &str| -> Option<Vec<&str>> { Some(own.get(name)?.as_array()?.iter().filter_map(Value::as_str).collect()) };
+        if let Some(base_url) = text("baseUrl") {
+            self.options.base_url = placed(place, &self.leaf, base_url);
+        }
+        if let Some(paths) = own.get("paths").and_then(Value::as_object) {
+            let targets = |value: &Value| -> Vec<String> {
+                value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+            };
+            let patterns = paths.iter().map(|(pattern, value)| (pattern.clone(), targets(value))).collect();
+            self.paths = Some((place.to_owned(), patterns));
+        }
+        if let Some(dirs) = texts("rootDirs") {
+            self.options.root_dirs = dirs.into_iter().filter_map(|dir| placed(place, &self.leaf, dir)).collect();
+        }
+        if let Some(conditions) = texts("customConditions") {
+            self.options.conditions = conditions.into_iter().map(str::to_owned).collect();
+        }
+        if let Some(suffixes) = texts("moduleSuffixes") {
+            self.options.suffixes = suffixes.into_iter().map(str::to_owned).collect();
+        }
+        for (name, slot) in [("module", &mut self.module), ("moduleResolution", &mut self.resolution)] {
+            if let Some(text) = text(name) {
+                *slot = Some(text.to_ascii_lowercase());
+            }
+        }
+        let output = &mut self.output;
+        for (name, slot) in
+            [("outDir", &mut output.out_dir), ("declarationDir", &mut output.declaration_dir), ("rootDir", &mut output.root_dir)]
+        {
+            if let Some(text) = text(name) {
+                *slot = placed(place, &self.leaf, text);
+            }
         }
     }
 }
@@ -283,5 +363,6 @@ mod tests {
         assert_eq!(resolve("", "./src").as_deref(), Some("src"));
         assert_eq!(fixed_part("src/**/*.ts"), "src");
         assert!(is_below("src/a", "src") && !is_below("src2", "src"));
+        assert_eq!(placed("base", "app", "${configDir}/src/*").as_deref(), Some("app/src/*"));
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::languages) fn export_sources(module: &ModuleKey, lookup: &dyn Look
     for (path, surface) in surfaces(module, lookup) {
         let context = lookup.context(path.directory());
         for star in &surface.stars {
-            sources.extend(star_module(&surface, *star, &context, lookup).ok());
+            sources.extend(star_module(&path, &surface, *star, &context, lookup).ok());
         }
     }
     sources.sort();
@@ -51,22 +51,29 @@ fn surfaces(module: &ModuleKey, lookup: &dyn Lookup) -> Vec<(RepoPath, Arc<Surfa
     std::iter::once(file).chain(declared).filter_map(|path| lookup.surface(&path).map(|surface| (path, surface))).collect()
 }
 
-fn star_module(surface: &Surface, star: Reaching, context: &str, lookup: &dyn Lookup) -> Result<ModuleKey, Reason> {
+fn star_module(
+    path: &RepoPath,
+    surface: &Surface,
+    star: Reaching,
+    context: &str,
+    lookup: &dyn Lookup,
+) -> Result<ModuleKey, Reason> {
     let Some(Binding { role: Role::Star(import), .. }) = surface.outline.bindings.get(star.binding.index()) else {
         return Err(Reason::UnresolvedImport);
     };
     let import = surface.outline.imports.get(*import as usize).ok_or(Reason::UnresolvedImport)?;
-    module_of_import(&surface.outline, import, context, lookup)
+    module_of_import(&surface.outline, import, path, context, lookup)
 }
 
 /// Returns the module that an import names, or why there is none.
 pub(super) fn module_of_import(
     outline: &Outline,
     import: &Import,
+    path: &RepoPath,
     context: &str,
     lookup: &dyn Lookup,
 ) -> Result<ModuleKey, Reason> {
-    match &*lookup.module(context, outline.names.get(import.module)) {
+    match &*lookup.module(context, &modules::specifier(outline.names.get(import.module), path)) {
         ModuleResolution::Found(module) => Ok(module.clone()),
         ModuleResolution::Ambiguous(_) => Err(Reason::AmbiguousModule),
         ModuleResolution::Missing => Err(Reason::UnresolvedImport),
@@ -96,7 +103,7 @@ fn table(
     for (path, surface) in parts {
         let context = lookup.context(path.directory());
         for star in &surface.stars {
-            let Ok(source) = star_module(surface, *star, &context, lookup) else {
+            let Ok(source) = star_module(path, surface, *star, &context, lookup) else {
                 whole.open = true;
                 continue;
             };
@@ -139,7 +146,7 @@ fn export(path: &RepoPath, surface: &Surface, used: Use, context: &str, lookup: 
         let Some(binding) = outline.bindings.get(binding.index()) else { return };
         if let Role::Import(import) = binding.role {
             let Some(import) = outline.imports.get(import as usize) else { return };
-            match module_of_import(outline, import, context, lookup) {
+            match module_of_import(outline, import, path, context, lookup) {
                 Ok(module) => {
                     let name = import.name.map(|name| outline.names.get(name).into());
                     made.aliases.push(Alias { module, name });

@@ -15,6 +15,7 @@ mod repair;
 mod resolve;
 mod scoping;
 pub(super) mod syntax;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
@@ -34,7 +35,7 @@ pub(super) use resolve::{rebindings, resolve};
 /// The name of the lookup space that the languages of the family share.
 pub(super) const FAMILY: &str = "ecmascript";
 
-pub(super) const RESOLVER: &str = "ecmascript-resolver-3";
+pub(super) const RESOLVER: &str = "ecmascript-resolver-4";
 
 /// Makes a language of the family.
 macro_rules! language {

@@ -3,10 +3,12 @@
 //! Must not know what modules contain. Invariant: a relative name that leads to no file is `Missing`; a bare one that leads nowhere is
 //! outside the repository.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::configuration::{Options, is_below, join, options_of, resolve};
-use super::packages;
+use super::configuration::{Format, Options, is_below, join, options_of, resolve};
+use super::packages::{self, Internal, Paths};
+use super::targets::Asker;
 use crate::languages::{Lookup, ModuleKey, ModuleResolution};
 use crate::model::RepoPath;
 
@@ -38,10 +40,57 @@ pub(in crate::languages) fn context(directory: &str, lookup: &dyn Lookup) -> Arc
     format!("{directory}{SEPARATOR}{options}").into()
 }
 
+/// How a file asks for a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// `require("…")`; written with the quote before it.
+    Required,
+    /// `import("…")`; written with the quote after it.
+    Called,
+    /// A statement, of which the file decides what becomes of it.
+    Stated,
+}
+
+impl Asked {
+    pub fn by(is_import: bool) -> Self {
+        if is_import { Self::Called } else { Self::Required }
+    }
+}
+
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
+/// Begins a specifier of a package, with what there is to know of who asks.
+const ASKER: char = '\u{1}';
+
+/// Returns the specifier by which a file asks for the module that one of its imports writes.
+pub(super) fn specifier<'w>(written: &'w str, path: &RepoPath) -> Cow<'w, str> {
+    let (text, asked) = match (written.strip_prefix(QUOTES), written.strip_suffix(QUOTES)) {
+        (Some(text), _) => (text, Asked::Required),
+        (None, Some(text)) => (text, Asked::Called),
+        (None, None) => (written, Asked::Stated),
+    };
+    if text.starts_with('.') || text.starts_with('/') {
+        return text.into();
+    }
+    let ending = path.stem_and_suffix().1.unwrap_or_default();
+    let language = if ending.ends_with("ts") || ending == "tsx" { 't' } else { 'j' };
+    let how = match (asked, ending) {
+        (Asked::Required, _) | (Asked::Stated, "cjs" | "cts") => 'r',
+        (Asked::Stated, "ts" | "tsx") => 'p',
+        _ => 'i',
+    };
+    format!("{ASKER}{language}{how}{text}").into()
+}
+
 /// Returns the module that a specifier names.
 pub(in crate::languages) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> ModuleResolution {
     let (directory, options) = context.split_once(SEPARATOR).unwrap_or((context, ""));
     let options: Options = serde_json::from_str(options).unwrap_or_default();
+    let mut rest = specifier.chars();
+    let (asker, specifier) = match (rest.next(), rest.next(), rest.next()) {
+        (Some(ASKER), Some(language), Some(how)) => ((language == 't', how), rest.as_str()),
+        _ => ((true, 'i'), specifier),
+    };
     let specifier = specifier.split(['?']).next().unwrap_or(specifier);
     if specifier.is_empty() {
         return ModuleResolution::Missing;
@@ -64,11 +113,32 @@ pub(in crate::languages) fn module(context: &str, specifier: &str, lookup: &dyn 
         return ModuleResolution::External;
     }
     let resolver = Resolver { options: &options, lookup };
-    match resolver.bare(directory, specifier) {
-        Some(file) => found(file, lookup),
-        None if resolver.is_own(directory, specifier) => ModuleResolution::Missing,
-        None => ModuleResolution::External,
+    let (typed, how) = asker;
+    let node = !(typed && options.format == Format::Bundled);
+    let ask = |requires| resolver.bare(directory, specifier, &Asker { typed, requires, node, conditions: &options.conditions });
+    match (how, options.format) {
+        ('r', _) | ('p', Format::Require) => ask(true),
+        ('p', Format::OfPackage) => ask(!packages::is_of_modules(directory, lookup)),
+        ('p', Format::Unknown) if !packages::is_of_modules(directory, lookup) => either(ask(false), ask(true)),
+        _ => ask(false),
     }
+}
+
+/// Returns what two ways to ask lead to: where both lead somewhere, it must be the same.
+fn either(left: ModuleResolution, right: ModuleResolution) -> ModuleResolution {
+    match (left, right) {
+        (left, right) if left == right => left,
+        (ModuleResolution::Found(left), ModuleResolution::Found(right)) => several(vec![left, right]),
+        (found @ (ModuleResolution::Found(_) | ModuleResolution::Ambiguous(_)), _)
+        | (_, found @ (ModuleResolution::Found(_) | ModuleResolution::Ambiguous(_))) => found,
+        (left, _) => left,
+    }
+}
+
+fn several(mut modules: Vec<ModuleKey>) -> ModuleResolution {
+    modules.sort();
+    modules.dedup();
+    ModuleResolution::Ambiguous(modules)
 }
 
 fn found(file: String, lookup: &dyn Lookup) -> ModuleResolution {
@@ -186,34 +256,55 @@ impl Resolver<'_> {
     }
 
     /// A name that is no path: by `paths`, `baseUrl`, `imports`, the package itself, or a package of the workspace.
-    fn bare(&self, directory: &str, specifier: &str) -> Option<String> {
+    fn bare(&self, directory: &str, specifier: &str, asker: &Asker<'_>) -> ModuleResolution {
         if specifier.starts_with('#')
             && let Some(package) = packages::nearest(directory, self.lookup)
         {
-            let targets = packages::internal(&package, specifier, &self.options.conditions, self.lookup);
-            if let Some(file) = targets.iter().find_map(|target| self.path(target)) {
-                return Some(file);
-            }
-        }
-        for (pattern, targets) in &self.options.paths {
-            if let Some(star) = matched(pattern, specifier) {
-                let file = targets.iter().find_map(|target| self.path(&target.replacen('*', star, 1)));
-                if file.is_some() {
-                    return file;
+            match packages::internal(&package, specifier, asker, self.lookup) {
+                // What is no path is another package, never another such name.
+                Internal::Bare(name) if !name.starts_with('#') => return self.bare(directory, &name, asker),
+                Internal::Bare(_) => return ModuleResolution::Missing,
+                Internal::Paths(paths) => {
+                    if let Some(resolution) = self.first(&paths) {
+                        return resolution;
+                    }
                 }
-                // Only the best pattern counts.
-                break;
             }
         }
-        if let Some(base) = &self.options.base_url
-            && let Some(file) = resolve(base, specifier).and_then(|path| self.path(&path))
-        {
-            return Some(file);
+        let pattern = self.options.paths.iter().find_map(|(pattern, targets)| Some((matched(pattern, specifier)?, targets)));
+        // Only the best pattern counts, and where one matches, `baseUrl` does not.
+        let file = match (pattern, &self.options.base_url) {
+            (Some((star, targets)), _) => targets.iter().find_map(|target| self.path(&target.replacen('*', star, 1))),
+            (None, Some(base)) => resolve(base, specifier).and_then(|path| self.path(&path)),
+            (None, None) => None,
+        };
+        if let Some(file) = file {
+            return found(file, self.lookup);
         }
         let (name, rest) = packages::split_name(specifier);
-        let package = self.package(directory, name)?;
-        let targets = packages::entry_points(&package, rest, &self.options.conditions, self.lookup);
-        targets.iter().find_map(|target| self.path(target))
+        let package = self.package(directory, name);
+        let resolution =
+            package.as_ref().and_then(|package| self.first(&packages::entry_points(package, rest, asker, self.lookup)));
+        match resolution {
+            Some(resolution) => resolution,
+            None if package.is_some() || self.is_own(specifier) => ModuleResolution::Missing,
+            // What is not read may say that the name is the repository's own.
+            None if self.options.incomplete && !packages::depends(directory, name, self.lookup) => ModuleResolution::Missing,
+            None => ModuleResolution::External,
+        }
+    }
+
+    /// Returns the module that the paths of a package lead to.
+    fn first(&self, paths: &Paths) -> Option<ModuleResolution> {
+        let module = |file: String| RepoPath::parse(&file).ok().map(|path| module_of(&path, self.lookup));
+        let find = |paths: &[String]| paths.iter().find_map(|path| self.path(path)).and_then(module);
+        let sure = find(&paths.sure);
+        let rival = find(&paths.rivals);
+        match (sure, rival) {
+            (Some(sure), Some(rival)) if sure != rival => Some(several(vec![sure, rival])),
+            (Some(sure), _) => Some(ModuleResolution::Found(sure)),
+            (None, _) => find(&paths.perhaps).map(|module| several(vec![module])),
+        }
     }
 
     /// Returns the folder of a package of the repository.
@@ -228,9 +319,14 @@ impl Resolver<'_> {
     }
 
     /// Returns whether the repository owns the beginning of a name.
-    fn is_own(&self, directory: &str, specifier: &str) -> bool {
-        let by_pattern = self.options.paths.iter().any(|(pattern, _)| pattern.len() > 1 && matched(pattern, specifier).is_some());
-        by_pattern || specifier.starts_with('#') || self.package(directory, packages::split_name(specifier).0).is_some()
+    fn is_own(&self, specifier: &str) -> bool {
+        let mut patterns = self.options.paths.iter();
+        let by_pattern = patterns.any(|(pattern, _)| pattern.len() > 1 && matched(pattern, specifier).is_some());
+        let by_base = || {
+            let path = self.options.base_url.as_ref().and_then(|base| resolve(base, specifier));
+            path.is_some_and(|path| self.path(&path).is_some())
+        };
+        by_pattern || specifier.starts_with('#') || by_base()
     }
 }
 

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::configuration::{above, join, output_of, resolve};
+use super::targets::{Asker, Manifest, targets_of};
 use crate::languages::Lookup;
 
 /// Marks a context that is the list of packages of a workspace, not the options of a directory.
@@ -42,6 +43,27 @@ pub(super) fn nearest(folder: &str, lookup: &dyn Lookup) -> Option<String> {
         at = above(place);
     }
     None
+}
+
+/// Returns whether the package around a folder says that its files are ECMAScript modules.
+pub(super) fn is_of_modules(folder: &str, lookup: &dyn Lookup) -> bool {
+    let manifest = nearest(folder, lookup).and_then(|package| manifest(&package, lookup));
+    manifest.is_some_and(|manifest| manifest.get("type").and_then(Value::as_str) == Some("module"))
+}
+
+/// Returns whether a package around a folder says that it depends on another.
+pub(super) fn depends(folder: &str, name: &str, lookup: &dyn Lookup) -> bool {
+    let kinds = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
+    let mut at = Some(folder.to_owned());
+    while let Some(package) = at.and_then(|place| nearest(&place, lookup)) {
+        if let Some(manifest) = manifest(&package, lookup)
+            && kinds.iter().any(|kind| manifest.get(*kind).and_then(|of_kind| of_kind.get(name)).is_some())
+        {
+            return true;
+        }
+        at = above(&package).map(str::to_owned);
+    }
+    false
 }
 
 /// Returns the folder of a package by name, as seen from a folder: one of a workspace around it.
@@ -164,49 +186,88 @@ fn yaml_list(text: &str, key: &str) -> Vec<String> {
     entries
 }
 
-/// Returns the paths, without certainty that they exist, to which a package leads for a subpath (`""` is the package itself), best first.
-pub(super) fn entry_points(folder: &str, subpath: &str, conditions: &[String], lookup: &dyn Lookup) -> Vec<String> {
-    let mut found = Vec::new();
+/// Paths, without certainty that they exist.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// The first of these with a file is the module.
+    pub sure: Vec<String>,
+    /// A file of these may be the module: other tools take it first.
+    pub rivals: Vec<String>,
+    /// Where none of the others has a file, these may be the module.
+    pub perhaps: Vec<String>,
+}
+
+/// Returns the parts of a `package.json` whose order counts.
+fn ordered(folder: &str, lookup: &dyn Lookup) -> Manifest {
+    let text = lookup.text(&join(folder, "package.json"));
+    text.and_then(|text| serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()).unwrap_or_default()
+}
+
+/// Returns where a package leads for a subpath (`""` is the package itself).
+pub(super) fn entry_points(folder: &str, subpath: &str, asker: &Asker<'_>, lookup: &dyn Lookup) -> Paths {
+    let mut paths = Paths::default();
     let manifest = manifest(folder, lookup).unwrap_or_default();
-    let mut add = |text: &str| found.extend(resolve(folder, text));
-    if let Some(exports) = manifest.get("exports") {
+    if manifest.contains_key("exports")
+        && let Some(exports) = ordered(folder, lookup).exports
+    {
         let key = if subpath.is_empty() { ".".to_owned() } else { format!("./{subpath}") };
-        let mut targets = Vec::new();
-        exported(exports, &key, conditions, &mut targets);
-        for target in &targets {
-            add(target);
+        let found = targets_of(&exports, &key, asker);
+        let add = |targets: Vec<String>| -> Vec<String> {
+            with_sources(folder, targets.iter().filter_map(|target| resolve(folder, target)).collect(), lookup)
+        };
+        if found.decided || !found.sure.is_empty() || !found.perhaps.is_empty() {
+            return Paths { sure: add(found.sure), perhaps: add(found.perhaps), ..Paths::default() };
         }
-        if !targets.is_empty() {
-            return with_sources(folder, found, lookup);
-        }
-        // TypeScript and bundlers of old see the folder as it is, and so do sources that were not built yet.
+        // TypeScript and bundlers of old see the folder as it is.
     }
+    let named = |name: &str| manifest.get(name).and_then(Value::as_str).and_then(|text| resolve(folder, text));
     if subpath.is_empty() {
-        for name in ["source", "types", "typings", "module", "main"] {
-            if let Some(text) = manifest.get(name).and_then(Value::as_str) {
-                add(text);
-            }
+        let names = match (asker.typed, asker.requires) {
+            (true, _) => ["types", "typings", "main", "module", "source"],
+            (false, true) => ["main", "types", "typings", "source", ""],
+            (false, false) => ["main", "module", "types", "typings", "source"],
+        };
+        paths.sure.extend(names.iter().filter_map(|name| named(name)));
+        paths.sure.push(join(folder, "index"));
+        paths.sure.push(join(folder, "src/index"));
+        if !asker.typed && !asker.requires {
+            // Node takes `main` where bundlers take `module`.
+            paths.rivals.extend(named("module"));
         }
-        found.push(join(folder, "index"));
-        found.push(join(folder, "src/index"));
     } else {
-        add(subpath);
+        paths.sure.extend(resolve(folder, subpath));
         let inside = join(folder, subpath);
         if lookup.is_file(&join(&inside, "package.json")) {
-            found.extend(entry_points(&inside, "", conditions, lookup));
+            let deeper = entry_points(&inside, "", asker, lookup);
+            paths.sure.extend(deeper.sure);
+            paths.rivals.extend(deeper.rivals);
+            paths.perhaps.extend(deeper.perhaps);
         }
     }
-    with_sources(folder, found, lookup)
+    let with = |paths| with_sources(folder, paths, lookup);
+    Paths { sure: with(paths.sure), rivals: with(paths.rivals), perhaps: with(paths.perhaps) }
+}
+
+/// What `imports` of a package says about a name.
+#[derive(Debug)]
+pub(super) enum Internal {
+    Paths(Paths),
+    /// Another package.
+    Bare(String),
 }
 
 /// Returns what `imports` of a package says about `#name`.
-pub(super) fn internal(folder: &str, specifier: &str, conditions: &[String], lookup: &dyn Lookup) -> Vec<String> {
-    let Some(manifest) = manifest(folder, lookup) else { return Vec::new() };
-    let Some(imports) = manifest.get("imports") else { return Vec::new() };
-    let mut targets = Vec::new();
-    exported(imports, specifier, conditions, &mut targets);
-    let found = targets.iter().filter(|target| target.starts_with('.')).filter_map(|target| resolve(folder, target)).collect();
-    with_sources(folder, found, lookup)
+pub(super) fn internal(folder: &str, specifier: &str, asker: &Asker<'_>, lookup: &dyn Lookup) -> Internal {
+    let Some(imports) = ordered(folder, lookup).imports else { return Internal::Paths(Paths::default()) };
+    let found = targets_of(&imports, specifier, asker);
+    if let Some(first) = found.sure.first().filter(|first| !first.starts_with('.')) {
+        return Internal::Bare(first.clone());
+    }
+    let add = |targets: Vec<String>| -> Vec<String> {
+        let inside = targets.iter().filter(|target| target.starts_with('.'));
+        with_sources(folder, inside.filter_map(|target| resolve(folder, target)).collect(), lookup)
+    };
+    Internal::Paths(Paths { sure: add(found.sure), perhaps: add(found.perhaps), ..Paths::default() })
 }
 
 /// Adds to each path of built output the source that it is built from.
@@ -234,72 +295,17 @@ fn with_sources(folder: &str, paths: Vec<String>, lookup: &dyn Lookup) -> Vec<St
                 rest = deeper;
             }
         }
+        // What is built for one module system keeps only the stem of its source.
+        let stems = [".mjs", ".cjs", ".d.mts", ".d.cts"];
+        let stripped: Vec<String> = built
+            .iter()
+            .filter_map(|path| stems.iter().find_map(|ending| path.strip_suffix(ending)).map(str::to_owned))
+            .collect();
         all.push(path);
         all.extend(built);
+        all.extend(stripped);
     }
     all
-}
-
-/// Collects the targets of a key of `exports` or `imports`.
-fn exported(map: &Value, key: &str, conditions: &[String], found: &mut Vec<String>) {
-    let Value::Object(entries) = map else {
-        if key == "." {
-            chosen(map, "", conditions, found);
-        }
-        return;
-    };
-    let has_keys = entries.keys().any(|name| name.starts_with('.') || name.starts_with('#'));
-    if !has_keys {
-        if key == "." {
-            chosen(map, "", conditions, found);
-        }
-        return;
-    }
-    if let Some(target) = entries.get(key) {
-        return chosen(target, "", conditions, found);
-    }
-    // The pattern with the longest text before its star.
-    let best = entries
-        .iter()
-        .filter_map(|(pattern, target)| {
-            let (before, after) = match pattern.split_once('*') {
-                Some(parts) => parts,
-                None => (pattern.strip_suffix('/').map(|_| pattern.as_str())?, ""),
-            };
-            let middle = key.strip_prefix(before)?.strip_suffix(after)?;
-            (!middle.is_empty()).then_some((before.len(), pattern.contains('*'), middle, target))
-        })
-        .max_by_key(|(length, ..)| *length);
-    if let Some((_, starred, middle, target)) = best {
-        if starred {
-            chosen(target, middle, conditions, found);
-        } else {
-            let mut folders = Vec::new();
-            chosen(target, "", conditions, &mut folders);
-            found.extend(folders.into_iter().map(|folder| format!("{folder}{middle}")));
-        }
-    }
-}
-
-/// Collects the targets whose conditions hold, in the order of the file.
-fn chosen(target: &Value, star: &str, conditions: &[String], found: &mut Vec<String>) {
-    match target {
-        Value::String(text) => found.push(text.replace('*', star)),
-        Value::Array(list) => list.iter().for_each(|entry| chosen(entry, star, conditions, found)),
-        Value::Object(map) => {
-            let own = map.iter().filter(|(name, _)| conditions.iter().any(|condition| condition == *name));
-            let usual = map.iter().filter(|(name, _)| {
-                matches!(
-                    name.as_str(),
-                    "source" | "types" | "import" | "module" | "require" | "node" | "default" | "browser" | "development"
-                ) || name.starts_with("types@")
-            });
-            for (_, target) in own.chain(usual) {
-                chosen(target, star, conditions, found);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Returns the name that the package of a folder has.
@@ -317,19 +323,5 @@ mod tests {
         assert_eq!(split_name("a"), ("a", ""));
         assert!(matches("pkg-*", "pkg-one") && !matches("pkg-*", "one") && matches("*", "x") && matches("a*c", "abc"));
         assert_eq!(yaml_list("a:\n  - x\npackages:\n  - 'p/*' # here\n  - \"!q\"\nother:\n  - z\n", "packages"), ["p/*", "!q"]);
-    }
-
-    #[test]
-    fn exports_by_key_condition_and_pattern() {
-        let check = |exports: &str, key: &str, expected: &[&str]| {
-            let mut found = Vec::new();
-            exported(&serde_json::from_str(exports).expect("JSON"), key, &["own".to_owned()], &mut found);
-            assert_eq!(found, expected, "{exports} {key}");
-        };
-        check(r#""./a.js""#, ".", &["./a.js"]);
-        check(r#"{"import": "./a.mjs", "own": "./src.ts", "deno": "./no.ts"}"#, ".", &["./src.ts", "./a.mjs"]);
-        check(r#"{".": "./a.js", "./*": "./dist/*.js", "./x/*": null}"#, "./x/y", &[]);
-        check(r#"{"./*": "./dist/*.js"}"#, "./x/y", &["./dist/x/y.js"]);
-        check(r#"{".": "./a.js"}"#, "./b", &[]);
     }
 }

@@ -164,7 +164,7 @@ impl Resolver<'_> {
     fn imported_module(&mut self, import: Handle) -> Meaning {
         let outline = self.view.outline(import);
         let Some(import) = outline.imports.get(import.index()) else { return Meaning::nothing(Reason::UnresolvedImport) };
-        match module_of_import(outline, import, &self.view.context, self.inference.lookup) {
+        match module_of_import(outline, import, &self.view.path, &self.view.context, self.inference.lookup) {
             Ok(module) => {
                 let target = modules::file_of(&module).map(|file| Target { file, definition: None });
                 Meaning { targets: target.into_iter().collect(), rule: "esm_import", reason: None }
@@ -411,7 +411,7 @@ impl Resolver<'_> {
         if outline.names.get(import.name?) != WHOLE {
             return None;
         }
-        let module = module_of_import(outline, import, &view.context, self.inference.lookup).ok()?;
+        let module = module_of_import(outline, import, &view.path, &view.context, self.inference.lookup).ok()?;
         if !self.inference.table(&module).names.contains_key(name) {
             return None;
         }

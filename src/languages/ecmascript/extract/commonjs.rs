@@ -2,6 +2,7 @@
 //!
 //! Must not know which module a text names. Invariant: `exports = …` alone exports nothing; `module.exports` does.
 
+use super::super::modules::Asked;
 use super::modules::WHOLE;
 use super::names::NewBinding;
 use super::*;
@@ -26,7 +27,7 @@ impl<'s, 't> Walk<'s, 't> {
     pub(super) fn module_call(&mut self, base: Node<'t>, children: &Children<'t>) -> Option<u32> {
         let source = self.required_module(base, children)?;
         let is_import = self.kind(base) == Kind::ImportKeyword;
-        let module = self.name(self.string(source));
+        let module = self.asked_module(source, Asked::by(is_import));
         let name = if is_import { NONE } else { self.name(WHOLE) };
         let import = self.push_import(module, name);
         self.refer_module(source, import);
@@ -72,7 +73,7 @@ impl<'s, 't> Walk<'s, 't> {
             return false;
         }
         let Some(source) = self.required_module(base.node, &call) else { return false };
-        let module = self.name(self.string(source));
+        let module = self.asked_module(source, Asked::by(is_import));
         let whole = if is_import { NONE } else { self.name(WHOLE) };
         let itself = self.push_import(module, whole);
         match target.kind {

@@ -2,6 +2,7 @@
 //!
 //! Must not know which module a text names. Invariant: what is exported is a binding or a use of one, under the name others know.
 
+use super::super::modules::Asked;
 use super::names::NewBinding;
 use super::*;
 
@@ -9,6 +10,20 @@ use super::*;
 pub(super) const WHOLE: &str = "export=";
 
 impl<'s, 't> Walk<'s, 't> {
+    /// Returns the name of the module that `require("…")` or `import("…")` asks for. The quote it begins or ends with says which: packages
+    /// may give other files to these than to statements.
+    pub(super) fn asked_module(&mut self, source: Node<'t>, asked: Asked) -> u32 {
+        let (text, whole) = (self.string(source), self.text(source));
+        let quoted = whole.len() == text.len() + 2;
+        let text = match asked {
+            Asked::Required if quoted => whole.get(..whole.len() - 1),
+            Asked::Called if quoted => whole.get(1..),
+            _ => None,
+        }
+        .unwrap_or(text);
+        self.name(text)
+    }
+
     pub(super) fn push_import(&mut self, module: u32, name: u32) -> u32 {
         self.raw.imports.push(RawImport { module, name });
         self.raw.imports.len() as u32 - 1
@@ -40,7 +55,7 @@ impl<'s, 't> Walk<'s, 't> {
             let inner = self.children(clause.node);
             let source = inner.field(fields.source).or_else(|| inner.kind(Kind::String));
             let (Some(name), Some(source)) = (inner.kind(Kind::Identifier), source) else { return };
-            let module = self.name(self.string(source.node));
+            let module = self.asked_module(source.node, Asked::Required);
             let whole = self.name(WHOLE);
             let import = self.push_import(module, whole);
             self.refer_module(source.node, import);

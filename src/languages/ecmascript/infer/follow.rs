@@ -154,7 +154,7 @@ impl Inference<'_> {
         };
         let mut followed = Followed::default();
         if let Some(import) = outline.imports.get(import as usize) {
-            match module_of_import(outline, import, &file.context, self.lookup) {
+            match module_of_import(outline, import, &file.path, &file.context, self.lookup) {
                 Err(reason) => followed.reason = Some(reason),
                 Ok(module) => match import.name {
                     None => followed.ends.push(End::Module(module)),
