@@ -91,15 +91,25 @@ pub(super) enum Imported {
 
 /// Returns what an import stands for, not following further.
 pub(super) fn import_aliases(outline: &Outline, import: &Import, context: &str, lookup: &dyn Lookup) -> Imported {
-    let mut specifier = outline.names.get(import.module);
-    if import.root_only {
-        specifier = specifier.split('.').next().unwrap_or(specifier);
-    }
+    let whole = outline.names.get(import.module);
+    let specifier = if import.root_only { whole.split('.').next().unwrap_or(whole) } else { whole };
     let name: Option<Arc<str>> = import.name.map(|name| outline.names.get(name).into());
     match &*lookup.module(context, specifier) {
         ModuleResolution::Found(module) => Imported::Aliases(vec![Alias { module: module.clone(), name }]),
         ModuleResolution::Ambiguous(modules) => {
-            Imported::Aliases(modules.iter().map(|module| Alias { module: module.clone(), name: name.clone() }).collect())
+            // Of the directories of a namespace package those count that have what is asked for; of packages, too, that has all of the path.
+            let mut kept: Vec<&ModuleKey> = modules.iter().collect();
+            if specifier != whole {
+                if let ModuleResolution::Found(found) = &*lookup.module(context, whole) {
+                    kept.retain(|module| modules::is_below(found, module));
+                }
+            } else if let Some(name) = &name {
+                kept.retain(|module| modules::file_of(module).is_some() || modules::submodule(module, name, lookup).is_some());
+            }
+            if kept.is_empty() {
+                kept = modules.iter().collect();
+            }
+            Imported::Aliases(kept.into_iter().map(|module| Alias { module: module.clone(), name: name.clone() }).collect())
         }
         ModuleResolution::Missing => Imported::Nowhere(Reason::UnresolvedImport),
         ModuleResolution::External => Imported::Nowhere(Reason::ExternalImport),

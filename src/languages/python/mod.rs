@@ -47,11 +47,11 @@ impl LanguageSupport for Python {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "python-extractor-5 tree-sitter-python-0.25.0"
+        "python-extractor-6 tree-sitter-python-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "python-resolver-4"
+        "python-resolver-5"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {

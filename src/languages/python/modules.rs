@@ -8,50 +8,54 @@ use super::vocabulary::is_standard_module;
 use crate::languages::{Lookup, ModuleKey, ModuleResolution};
 use crate::model::RepoPath;
 
-/// The roots are the scope's own or the two of last resort: a name found below two of them is ambiguous.
-const EQUAL_RANK: &str = "equal";
-/// The roots are found from the project's files: the nearest wins.
-const NEAREST_FIRST: &str = "nearest";
+/// A root that wins over those that follow it.
+const NEXT: char = '>';
+/// A root of the same rank as the one before it: a name found below both is ambiguous.
+const EQUAL: char = '=';
 
 /// Files that make their folder a project of its own.
 const PROJECT_FILES: [&str; 3] = ["pyproject.toml", "setup.cfg", "setup.py"];
 
-/// Returns the context of a directory: itself, how its roots rank, and the roots, separated by NUL, which no path holds.
+/// Returns the context of a directory: itself, how each of its roots ranks, and the roots, separated by NUL, which no path holds.
+///
+/// The roots that a scope configures are equal. Of the projects around a directory the nearest wins, but a project's folder and the `src`
+/// in it are equal: which of them is searched first depends on how the project is started.
 pub(super) fn context(directory: &str, lookup: &dyn Lookup) -> Arc<str> {
     let mut roots: Vec<String> = Vec::new();
-    let mut rank = EQUAL_RANK;
+    let mut ranks = String::new();
     if let Some(configured) = lookup.source_roots() {
         for root in configured.iter() {
             let root = root.trim_end_matches('/');
             let root = if root == "." { "" } else { root.strip_prefix("./").unwrap_or(root) };
-            push_new(&mut roots, root.to_owned());
+            push_new(&mut roots, &mut ranks, root.to_owned(), EQUAL);
         }
     } else {
         for folder in ancestors(directory) {
             if PROJECT_FILES.iter().any(|file| lookup.is_file(&join(folder, file))) {
-                rank = NEAREST_FIRST;
                 let source = join(folder, "src");
-                if lookup.is_directory(&source) {
-                    push_new(&mut roots, source);
-                }
-                push_new(&mut roots, folder.to_owned());
+                let has_source = lookup.is_directory(&source) && push_new(&mut roots, &mut ranks, source, NEXT);
+                push_new(&mut roots, &mut ranks, folder.to_owned(), if has_source { EQUAL } else { NEXT });
             }
         }
-        push_new(&mut roots, "src".to_owned());
-        push_new(&mut roots, String::new());
+        let has_source = push_new(&mut roots, &mut ranks, "src".to_owned(), NEXT);
+        push_new(&mut roots, &mut ranks, String::new(), if has_source { EQUAL } else { NEXT });
     }
     let mut text = String::from(directory);
-    for part in std::iter::once(rank).chain(roots.iter().map(String::as_str)) {
+    for part in std::iter::once(ranks.as_str()).chain(roots.iter().map(String::as_str)) {
         text.push('\0');
         text.push_str(part);
     }
     text.into()
 }
 
-fn push_new(roots: &mut Vec<String>, root: String) {
-    if !roots.contains(&root) {
+/// Adds a root unless it is one already; returns whether it was added.
+fn push_new(roots: &mut Vec<String>, ranks: &mut String, root: String, rank: char) -> bool {
+    let new = !roots.contains(&root);
+    if new {
         roots.push(root);
+        ranks.push(rank);
     }
+    new
 }
 
 /// Returns the directory and all around it, nearest first, the top (`""`) last.
@@ -80,7 +84,7 @@ enum Located {
 pub(super) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> ModuleResolution {
     let mut parts = context.split('\0');
     let directory = parts.next().unwrap_or("");
-    let rank = parts.next().unwrap_or(EQUAL_RANK);
+    let ranks = parts.next().unwrap_or("");
     let path = specifier.trim_start_matches('.');
     let dots = specifier.len() - path.len();
     if dots > 0 {
@@ -97,28 +101,36 @@ pub(super) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> Mod
         return ModuleResolution::Missing;
     }
     let mut found: Vec<ModuleKey> = Vec::new();
-    let mut namespace = None;
+    // The directories of one rank that a namespace package is made of.
+    let mut portions: Vec<ModuleKey> = Vec::new();
+    let mut outranked = false;
     let mut missing = false;
     let roots: Vec<&str> = parts.collect();
-    for root in &roots {
+    for (root, rank) in roots.iter().zip(ranks.chars()) {
+        if rank == NEXT && (missing || !found.is_empty()) {
+            break;
+        }
+        outranked |= rank == NEXT && !portions.is_empty();
         match locate(root, path, lookup) {
             Located::File(key) => {
-                if rank == NEAREST_FIRST {
-                    return ModuleResolution::Found(key);
-                }
                 if !found.contains(&key) {
                     found.push(key);
                 }
             }
-            Located::Directory(key) => namespace = namespace.or(Some(key)),
-            Located::Missing => {
-                missing = true;
-                if rank == NEAREST_FIRST {
-                    break;
-                }
-            }
+            Located::Directory(key) if !outranked => portions.push(key),
+            Located::Directory(_) => {}
+            Located::Missing => missing = true,
             Located::Nothing => {}
         }
+    }
+    // What is started in its own folder, or from the folder that holds its package, looks there before it looks in any root.
+    if !found.is_empty()
+        && let Some(holder) = ancestors(directory).find(|folder| !has_init(folder, lookup))
+        && !roots.contains(&holder)
+        && let Located::File(key) = locate(holder, path, lookup)
+        && !found.contains(&key)
+    {
+        found.push(key);
     }
     found.sort();
     match found.len() {
@@ -137,12 +149,15 @@ pub(super) fn module(context: &str, specifier: &str, lookup: &dyn Lookup) -> Mod
             }
             match locate(folder, path, lookup) {
                 Located::File(key) => return ModuleResolution::Found(key),
-                Located::Directory(key) => namespace = namespace.or(Some(key)),
-                Located::Missing | Located::Nothing => {}
+                Located::Directory(key) if portions.is_empty() => portions.push(key),
+                Located::Directory(_) | Located::Missing | Located::Nothing => {}
             }
         }
-        if let Some(key) = namespace {
-            return ModuleResolution::Found(key);
+        portions.sort();
+        match portions.len() {
+            0 => {}
+            1 => return ModuleResolution::Found(portions.swap_remove(0)),
+            _ => return ModuleResolution::Ambiguous(portions),
         }
     }
     ModuleResolution::External
@@ -203,6 +218,15 @@ pub(super) fn submodule(package: &ModuleKey, name: &str, lookup: &dyn Lookup) ->
         Located::File(key) | Located::Directory(key) => Some(key),
         Located::Missing | Located::Nothing => None,
     }
+}
+
+/// Returns whether a module stands in the directory of another.
+pub(super) fn is_below(module: &ModuleKey, package: &ModuleKey) -> bool {
+    let directory = match package.0.rsplit_once('/').unwrap_or(("", &package.0)) {
+        (directory, "__init__.py" | "__init__.pyi") => directory,
+        _ => &package.0,
+    };
+    module.0.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns the file that makes a module; `None` for a namespace package.

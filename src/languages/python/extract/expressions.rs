@@ -94,6 +94,9 @@ impl Walk<'_> {
         let casts = callee_name == self.known.cast;
         let tests = callee_name == self.known.isinstance;
         let asks = callee_name == self.known.use_fixtures || callee_name == self.known.get_fixture;
+        // `setattr(object, "name", value)` writes what `object.name = value` does.
+        let writes = callee_name == self.known.set_attribute || callee_name == self.known.delete_attribute;
+        let mut written = NONE;
         let mut given = NONE;
         let own_annotation = std::mem::replace(&mut self.in_annotation, false);
         let mut test = None;
@@ -113,6 +116,22 @@ impl Walk<'_> {
                                     1 if casts => {
                                         let first = self.annotation(cursor);
                                         arguments.push(first);
+                                    }
+                                    1 if writes => {
+                                        if kind == Kind::Identifier {
+                                            first_name = self.name_of(&cursor.node());
+                                        }
+                                        written = self.expression(cursor, true, EdgeKind::References);
+                                        if open {
+                                            arguments.push(written);
+                                        }
+                                    }
+                                    2 if writes && kind == Kind::String => {
+                                        self.written_attribute(&cursor.node(), written, first_name, callee_name);
+                                        let argument = self.expression(cursor, open, EdgeKind::References);
+                                        if open {
+                                            arguments.push(argument);
+                                        }
                                     }
                                     1 if tests => {
                                         if kind == Kind::Identifier {
@@ -174,6 +193,19 @@ impl Walk<'_> {
         }
         let arguments = self.expression_list(&arguments);
         self.push_expression(RawExpression::Invocation(callee, arguments))
+    }
+
+    /// The attribute that `setattr` or `delattr` names in a string.
+    fn written_attribute(&mut self, string: &Node<'_>, object: u32, object_name: u32, writer: u32) {
+        let Some(name) = self.string_name(string) else { return };
+        let own_instance = if object_name == NONE { NONE } else { self.instance_class(object_name) };
+        if own_instance == NONE {
+            if object != NONE {
+                self.raw.writes.push((object, name));
+            }
+        } else if writer == self.known.set_attribute {
+            self.raw.classes[own_instance as usize].attributes.push((name, NONE, NONE));
+        }
     }
 
     /// A fixture asked for by its name in a string.

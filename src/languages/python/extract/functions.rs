@@ -22,7 +22,10 @@ struct Parameter {
     /// Its default.
     value: u32,
     has_default: bool,
+    /// Whether it gathers arguments; `annotation` is then the type of one of them.
     starred: bool,
+    /// What it holds by being starred: a sequence or a mapping of what is annotated.
+    gathered: u32,
     /// Where its name stands.
     start: u32,
 }
@@ -231,7 +234,8 @@ impl Walk<'_> {
             }
             let annotation = if parameter.starred { NONE } else { parameter.annotation };
             let mut value = match role {
-                RawRole::Parameter if !parameter.starred => parameter.value,
+                RawRole::Parameter if parameter.starred => parameter.gathered,
+                RawRole::Parameter => parameter.value,
                 _ => NONE,
             };
             let asks = role == RawRole::Parameter && !parameter.starred && !parameter.has_default;
@@ -264,13 +268,29 @@ impl Walk<'_> {
                 Kind::Identifier => {
                     let name = self.name_of(&cursor.node());
                     let start = cursor.node().start_byte() as u32;
-                    found.push(Parameter { name, annotation: NONE, value: NONE, has_default: false, starred: false, start });
+                    found.push(Parameter {
+                        name,
+                        annotation: NONE,
+                        value: NONE,
+                        has_default: false,
+                        starred: false,
+                        gathered: NONE,
+                        start,
+                    });
                 }
                 Kind::ListSplatPattern | Kind::DictionarySplatPattern => {
                     if let Some(token) = cursor.node().named_child(0) {
                         let name = self.name_of(&token);
                         let start = cursor.node().start_byte() as u32;
-                        found.push(Parameter { name, annotation: NONE, value: NONE, has_default: false, starred: true, start });
+                        found.push(Parameter {
+                            name,
+                            annotation: NONE,
+                            value: NONE,
+                            has_default: false,
+                            starred: true,
+                            gathered: NONE,
+                            start,
+                        });
                     }
                 }
                 Kind::TuplePattern => {
@@ -284,6 +304,7 @@ impl Walk<'_> {
                                 value: NONE,
                                 has_default: false,
                                 starred: true,
+                                gathered: NONE,
                                 start,
                             });
                         }
@@ -292,8 +313,16 @@ impl Walk<'_> {
                 Kind::DefaultParameter | Kind::TypedParameter | Kind::TypedDefaultParameter => {
                     let start = cursor.node().start_byte() as u32;
                     let has_default = self.kind(cursor) != Kind::TypedParameter;
-                    let mut parameter =
-                        Parameter { name: NONE, annotation: NONE, value: NONE, has_default, starred: false, start };
+                    let mut parameter = Parameter {
+                        name: NONE,
+                        annotation: NONE,
+                        value: NONE,
+                        has_default,
+                        starred: false,
+                        gathered: NONE,
+                        start,
+                    };
+                    let mut keywords = false;
                     each_child!(cursor, {
                         match self.kind(cursor) {
                             Kind::Other | Kind::Comment => {}
@@ -302,9 +331,15 @@ impl Walk<'_> {
                                 if let Some(token) = cursor.node().named_child(0) {
                                     parameter.name = self.name_of(&token);
                                     parameter.starred = true;
+                                    keywords = self.kind(cursor) == Kind::DictionarySplatPattern;
                                 }
                             }
-                            Kind::Type => parameter.annotation = self.annotation(cursor),
+                            Kind::Type => {
+                                parameter.annotation = self.annotation(cursor);
+                                if parameter.starred {
+                                    parameter.gathered = self.gathered(parameter.annotation, keywords);
+                                }
+                            }
                             _ => parameter.value = self.expression(cursor, true, EdgeKind::References),
                         }
                     });
@@ -315,6 +350,23 @@ impl Walk<'_> {
                 _ => {}
             }
         });
+    }
+
+    /// What `*name: annotation` holds, or `**name: annotation` when they are keywords.
+    fn gathered(&mut self, annotation: u32, keywords: bool) -> u32 {
+        // `Unpack[Types]` describes the whole and not one of the arguments.
+        if annotation == NONE || self.last_name == self.known.unpack {
+            return NONE;
+        }
+        let one = self.push_expression(RawExpression::Instance(annotation));
+        if one == NONE {
+            return NONE;
+        }
+        if !keywords {
+            return self.push_expression(RawExpression::Sequence(one));
+        }
+        let name = self.push_expression(RawExpression::Literal);
+        self.push_expression(RawExpression::Mapping(name, one))
     }
 
     pub(super) fn lambda(&mut self, cursor: &mut TreeCursor<'_>) {

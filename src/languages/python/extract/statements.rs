@@ -10,7 +10,7 @@ use super::kinds::Kind;
 use super::text::clean_docstring;
 use super::walk::{MAX_DEPTH, NOTHING, Walk};
 use crate::languages::grammar::each_child;
-use crate::languages::python::raw::{NONE, RawRole};
+use crate::languages::python::raw::{NONE, RawExpression, RawRole};
 use crate::model::EdgeKind;
 
 impl Walk<'_> {
@@ -102,14 +102,7 @@ impl Walk<'_> {
             }
             Kind::Delete => {
                 each_child!(cursor, {
-                    match self.kind(cursor) {
-                        Kind::ExpressionList | Kind::Tuple | Kind::Parenthesized => {
-                            each_child!(cursor, {
-                                self.delete(cursor);
-                            });
-                        }
-                        _ => self.delete(cursor),
-                    }
+                    self.delete(cursor);
                 });
                 false
             }
@@ -164,6 +157,23 @@ impl Walk<'_> {
                 let start = cursor.node().start_byte() as u32;
                 self.use_name(name, start, EdgeKind::References, false);
                 self.bind(name, RawRole::Deleted, NONE, NOTHING);
+            }
+            Kind::Attribute => {
+                let deleted = self.expression(cursor, true, EdgeKind::References);
+                if deleted != NONE
+                    && let RawExpression::Attribute(object, name) = self.raw.expressions[deleted as usize]
+                {
+                    // Nothing is known of a module or class afterwards that has lost the attribute.
+                    self.raw.writes.push((object, name));
+                }
+            }
+            // `del (a, b), [c, d]`
+            Kind::ExpressionList | Kind::Tuple | Kind::List | Kind::Parenthesized if self.depth < MAX_DEPTH => {
+                self.depth += 1;
+                each_child!(cursor, {
+                    self.delete(cursor);
+                });
+                self.depth -= 1;
             }
             _ => {
                 self.expression(cursor, false, EdgeKind::References);

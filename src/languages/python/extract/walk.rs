@@ -70,6 +70,9 @@ pub(super) struct Known {
     pub(super) use_fixtures: u32,
     pub(super) get_fixture: u32,
     pub(super) plugins: u32,
+    pub(super) set_attribute: u32,
+    pub(super) delete_attribute: u32,
+    pub(super) unpack: u32,
 }
 
 /// How a target gets its value.
@@ -163,6 +166,9 @@ impl<'s> Walk<'s> {
             use_fixtures: walk.intern("usefixtures"),
             get_fixture: walk.intern("getfixturevalue"),
             plugins: walk.intern("pytest_plugins"),
+            set_attribute: walk.intern("setattr"),
+            delete_attribute: walk.intern("delattr"),
+            unpack: walk.intern("Unpack"),
         };
         walk
     }
