@@ -8,6 +8,7 @@ mod exports;
 mod extract;
 mod infer;
 mod modules;
+mod repair;
 mod resolve;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ mod universe;
 
 use std::sync::Arc;
 
-use super::{Dialect, ExportTable, ExtractError, LanguageSupport, Lookup, ModuleKey, ModuleResolution, grammar, text};
+use super::{Dialect, ExportTable, ExtractError, LanguageSupport, Lookup, ModuleKey, ModuleResolution, text};
 use crate::model::{DefinitionKey, FileEdges, FileFacts, ParseStatus, RepoPath, Surface, Target};
 use modules::{Package, Part};
 
@@ -40,11 +41,11 @@ impl LanguageSupport for Go {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "go-extractor-1 tree-sitter-go-0.25.0"
+        "go-extractor-2 tree-sitter-go-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "go-resolver-2"
+        "go-resolver-3"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {
@@ -64,12 +65,12 @@ impl LanguageSupport for Go {
     }
 
     fn extract(&self, source: &str, _dialect: Dialect, stop: &mut dyn FnMut() -> bool) -> Result<FileFacts, ExtractError> {
-        let tree = grammar::parse(extract::language(), source.as_bytes(), stop)?;
-        let root = tree.root_node();
-        let parse = if root.has_error() { ParseStatus::Partial } else { ParseStatus::Ok };
         let mut line_starts = vec![0];
         line_starts.extend(source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(index, _)| index as u32 + 1));
         line_starts.shrink_to_fit();
+        let tree = repair::parse(source, &line_starts, stop)?;
+        let root = tree.root_node();
+        let parse = if root.has_error() { ParseStatus::Partial } else { ParseStatus::Ok };
         let extracted = extract::extract(source, root, line_starts);
         Ok(FileFacts {
             parse,

@@ -176,7 +176,7 @@ impl Resolver<'_> {
     }
 
     fn selected(&mut self, type_: &Type, name: &str) -> Answer {
-        match self.inference.select(type_, name) {
+        match self.inference.select(type_, name, 0) {
             Selection::Found(Member::Field(_), _) => Answer::Local,
             Selection::Found(Member::Method { targets, interface, promoted, .. }, certain) => {
                 let rule = match (interface, promoted) {

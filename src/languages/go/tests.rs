@@ -159,6 +159,71 @@ fn broken_source_keeps_what_stands_outside() {
 }
 
 #[test]
+fn gaps_of_the_grammar_are_repaired() {
+    check_definitions(
+        "package a
+
+var ( a = 1; b = \"é)\" ); const (C = iota; D); func f() {}
+var (e int) // of e
+const ( F = 1 /* ) */ ); var (g int); func h() {}
+var (
+	i = func() int { var (x int; y = ')'); l: ; return x + y }()
+	j = 2)
+func k() {}
+",
+        "variable a#0 3-3 3:6 in -: var a = 1
+        variable b#0 3-3 3:13 in -: var b = \"é)\"
+        constant C#0 3-3 3:33 in -: const C = iota
+        constant D#0 3-3 3:43 in -: const D
+        function f#0 3-3 3:52 in -: func f()
+        variable e#0 4-4 4:5 in -: var e int
+        constant F#0 5-5 5:8 in -: const F = 1
+        variable g#0 5-5 5:30 in -: var g int
+        function h#0 5-5 5:43 in -: func h()
+        variable i#0 7-7 7:1 in -: var i = func() int { var (x int; y = ')'); l: ; return x + y }()
+        variable j#0 8-8 8:1 in -: var j = 2
+        function k#0 9-9 9:5 in -: func k()",
+    );
+    let body = |body: &str| facts(&format!("package a\nfunc f() {{\n\t{body}\n}}\n")).parse;
+    for whole in [
+        "var ( a = 1; b = 2 )",
+        "const (a = `)`; b)",
+        "var (a int /*\n*/ )",
+        "a: ;",
+        "a:",
+        "a: ; x()",
+        "a:\n\t; x()",
+        "a: ; b: ; x(); c: ;",
+        "a: b: ;",
+        "a:\n\tb:",
+        "for { a: b: }",
+        "switch { case x: a: b: case y: a: ; default: }",
+        "x();; y()\n\t;z()",
+        "{; x() }",
+        "for ;; { x();; y() }\n\ta: ; x()",
+        "for i := 0; ; i++ { a: ; if x := y; x {}; z() }",
+        "for range []int{1} { }\n\ta: ; switch x := y(); { default: ; }",
+        "x = a[1:b:c]; y = T{a: b}; a: ; z()",
+    ] {
+        assert_eq!(body(whole), ParseStatus::Ok, "{whole}");
+    }
+    for torn in [
+        "var ( a = 1; b = )",
+        "var ( a = 1, b = 2 )",
+        "var ( a int",
+        "a: ; x(",
+        "a: ; )",
+        "f(a; b)",
+        "x := struct{;}{}",
+        "var (;)",
+    ] {
+        assert_eq!(body(torn), ParseStatus::Partial, "{torn}");
+    }
+    let many = format!("package a\n{}", "var (a int); ".repeat(10_000));
+    assert!(facts(&many).definitions.len() >= 2_000);
+}
+
+#[test]
 fn nothing_makes_extraction_fail() {
     for source in [
         "",
@@ -170,6 +235,9 @@ fn nothing_makes_extraction_fail() {
         "package a\nvar _, x, _ = <-<-y, *&*z, [...]T{1: {2: {}}}\n",
         "package a\nfunc f[T interface{ ~[]E }, E any](x T, _ ...E) { switch y := any(x).(type) { case nil: _ = y } }\n",
         "func main() { x := 1 }\nx = 2\n",
+        "package a\nvar (a int) \"\\",
+        "package a\nvar (é int) ) } '\\",
+        "var (a) /*",
     ] {
         facts(source);
     }

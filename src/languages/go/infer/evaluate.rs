@@ -219,7 +219,7 @@ impl Inference<'_> {
                 if targets.is_empty() { Meaning::Unknown } else { self.definition(&targets) }
             }
             Meaning::External => Meaning::External,
-            Meaning::Type(of) | Meaning::Value(of) => match self.select(&of, name) {
+            Meaning::Type(of) | Meaning::Value(of) => match self.select(&of, name, view) {
                 Selection::Found(Member::Field(type_), _) => Meaning::Value(type_),
                 Selection::Found(Member::Method { function, .. }, _) => Meaning::Value(function),
                 Selection::External => Meaning::Value(Type::External),

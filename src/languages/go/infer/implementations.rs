@@ -1,9 +1,10 @@
 //! Which types of the repository implement an interface, by their method sets.
 //!
 //! Must not look at assignments: whether a value of the type ever reaches the interface is not asked. Invariant: a type is named only
-//! when it has every method of the interface that is known, with as many parameters and results.
+//! when it has every method of the interface that is known, of the same package where the name is not exported, with as many parameters
+//! and results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -63,15 +64,14 @@ impl Inference<'_> {
         known.get(method).cloned().unwrap_or_default()
     }
 
-    fn find_implementations(&mut self, (view, declaration): (u32, u32)) -> FxHashMap<Arc<str>, Vec<Target>> {
-        let interface = Type::Named { view, declaration, arguments: Rc::from([]) };
-        let mut names = Vec::new();
+    fn find_implementations(&mut self, (asked, declaration): (u32, u32)) -> FxHashMap<Arc<str>, Vec<Target>> {
+        let interface = Type::Named { view: asked, declaration, arguments: Rc::from([]) };
+        let mut names = BTreeMap::new();
         self.interface_methods(&interface, 0, &mut names);
-        names.sort();
-        names.dedup();
         let mut found: FxHashMap<Arc<str>, Vec<Target>> = FxHashMap::default();
         // The types that have the rarest method are the fewest that may have all.
-        let Some(rarest) = names.iter().map(|name| self.lookup.members_named(name)).min_by_key(|members| members.len()) else {
+        let Some(rarest) = names.keys().map(|(name, _)| self.lookup.members_named(name)).min_by_key(|members| members.len())
+        else {
             return found;
         };
         let mut owners: BTreeSet<(RepoPath, Arc<str>)> = BTreeSet::new();
@@ -97,18 +97,21 @@ impl Inference<'_> {
         }
         let mut types: BTreeSet<(u32, u32)> = BTreeSet::new();
         for (file, name) in owners {
-            types.extend(self.declared_type(&file, &name).filter(|found| *found != (view, declaration)));
+            types.extend(self.declared_type(&file, &name).filter(|found| *found != (asked, declaration)));
         }
         for (view, declaration) in types {
             let candidate = Type::Named { view, declaration, arguments: Rc::from([]) };
-            let mut methods: Vec<(&String, Vec<Target>)> = Vec::new();
-            for name in &names {
-                let Some(targets) = self.implementing(&interface, &candidate, name) else { break };
-                methods.push((name, targets));
+            let mut methods: Vec<(&String, u32, Vec<Target>)> = Vec::new();
+            for ((name, _), declared) in &names {
+                let Some(targets) = self.implementing(&interface, &candidate, name, *declared) else { break };
+                methods.push((name, *declared, targets));
             }
             if methods.len() == names.len() {
-                for (name, targets) in methods {
-                    found.entry(name.as_str().into()).or_default().extend(targets);
+                for (name, declared, targets) in methods {
+                    // What another package does not export is asked for of the interface there.
+                    if self.is_meant(declared, name, asked) {
+                        found.entry(name.as_str().into()).or_default().extend(targets);
+                    }
                 }
             }
         }
@@ -132,13 +135,15 @@ impl Inference<'_> {
         matches!(kind, SymbolKind::Struct | SymbolKind::Type).then_some((at, found))
     }
 
-    /// Returns the methods by which a type implements one of an interface; `None` when it does not.
-    fn implementing(&mut self, interface: &Type, candidate: &Type, name: &str) -> Option<Vec<Target>> {
-        let Selection::Found(wanted, _) = self.select(interface, name) else { return None };
+    /// Returns the methods by which a type implements one of an interface, which view `declared` declares; `None` when it does not.
+    fn implementing(&mut self, interface: &Type, candidate: &Type, name: &str, declared: u32) -> Option<Vec<Target>> {
+        let Selection::Found(wanted, _) = self.select(interface, name, declared) else { return None };
         let wanted = match wanted {
             Member::Method { function, .. } | Member::Field(function) => function,
         };
-        let Selection::Found(Member::Method { targets, function, interface: None, .. }, _) = self.select(candidate, name) else {
+        let Selection::Found(Member::Method { targets, function, interface: None, .. }, _) =
+            self.select(candidate, name, declared)
+        else {
             return None;
         };
         self.same_form(&wanted, &function).then_some(targets)

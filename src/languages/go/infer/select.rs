@@ -3,10 +3,13 @@
 //! Must not know references. Invariant: two at one depth select none, and what a type from outside may have at a lesser depth takes the
 //! certainty from what is found below it.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Inference;
 use super::types::{Arguments, Type};
+use crate::languages::go::modules::Package;
+use crate::languages::go::universe::is_exported;
 use crate::model::facts::{Handle, Shape, TypeForm};
 use crate::model::{SymbolKind, Target};
 
@@ -40,12 +43,23 @@ pub(in crate::languages::go) enum Selection {
 }
 
 impl Inference<'_> {
-    /// Returns what `name` selects of a value of a type, or of the type itself.
-    pub(in crate::languages::go) fn select(&mut self, type_: &Type, name: &str) -> Selection {
-        self.deeper(Selection::Unknown, |this| this.select_inner(type_, name))
+    /// Returns what `name` selects of a value of a type, or of the type itself, where the file of view `from` says it.
+    pub(in crate::languages::go) fn select(&mut self, type_: &Type, name: &str, from: u32) -> Selection {
+        self.deeper(Selection::Unknown, |this| this.select_inner(type_, name, from))
     }
 
-    fn select_inner(&mut self, type_: &Type, name: &str) -> Selection {
+    /// Returns whether a member of a name that the file of view `at` declares is the one that a file of view `from` means: names that
+    /// are not exported are different ones in different packages.
+    pub(super) fn is_meant(&self, at: u32, name: &str, from: u32) -> bool {
+        at == from
+            || is_exported(name)
+            || match (&self.view(at).package, &self.view(from).package) {
+                (Some(at), Some(from)) => at == from,
+                _ => true,
+            }
+    }
+
+    fn select_inner(&mut self, type_: &Type, name: &str, from: u32) -> Selection {
         let mut level: Vec<Type> = vec![type_.behind_pointer().clone()];
         let mut seen: Vec<(u32, Handle)> = Vec::new();
         let (mut external, mut unknown) = (false, false);
@@ -54,7 +68,7 @@ impl Inference<'_> {
             let mut next: Vec<Type> = Vec::new();
             let (mut external_here, mut unknown_here) = (false, false);
             for type_ in &level {
-                match self.member_here(type_, name, depth > 0, &mut next, &mut seen) {
+                match self.member_here(type_, name, from, depth > 0, &mut next, &mut seen) {
                     Here::Member(member) => found.push(member),
                     Here::External => external_here = true,
                     Here::Unknown => unknown_here = true,
@@ -94,6 +108,7 @@ impl Inference<'_> {
         &mut self,
         type_: &Type,
         name: &str,
+        from: u32,
         promoted: bool,
         next: &mut Vec<Type>,
         seen: &mut Vec<(u32, Handle)>,
@@ -102,7 +117,7 @@ impl Inference<'_> {
         if let Type::Named { view: index, declaration, arguments } = type_ {
             let view = self.view(*index);
             let Some(declared) = view.declaration(*declaration) else { return Here::Unknown };
-            if declared.kind != SymbolKind::Interface {
+            if declared.kind != SymbolKind::Interface && self.is_meant(*index, name, from) {
                 let targets = self.methods(*index, &declared.key.qualified, name);
                 if let Some(function) = self.method_type(&targets, arguments) {
                     return Here::Member(Member::Method { targets, function, interface: None, promoted });
@@ -122,10 +137,10 @@ impl Inference<'_> {
                 let view = self.view(index);
                 let Some(made) = view.outline(shape).types.get(shape.index()) else { return Here::Unknown };
                 if made.form == TypeForm::Interface {
-                    return self.interface_member(index, shape, &arguments, named, name, promoted, 0);
+                    return self.interface_member(index, shape, &arguments, named, name, from, promoted, 0);
                 }
                 for (field, type_) in &made.fields {
-                    if view.text(*field, shape) == name {
+                    if view.text(*field, shape) == name && self.is_meant(index, name, from) {
                         let type_ = type_.map_or(Type::Unknown, |type_| self.type_of(index, type_, &arguments));
                         return Here::Member(Member::Field(type_));
                     }
@@ -137,7 +152,7 @@ impl Inference<'_> {
             }
             Type::Parameter { view, binding } => match self.constraint(view, binding) {
                 Type::Parameter { .. } => Here::Unknown,
-                constraint => self.deeper(Here::Unknown, |this| this.member_here(&constraint, name, promoted, next, seen)),
+                constraint => self.deeper(Here::Unknown, |this| this.member_here(&constraint, name, from, promoted, next, seen)),
             },
             // `type P *T` has the fields of T.
             Type::Pointer(inner) => {
@@ -175,13 +190,14 @@ impl Inference<'_> {
         arguments: &Arguments,
         named: Option<(u32, u32)>,
         name: &str,
+        from: u32,
         promoted: bool,
         depth: usize,
     ) -> Here {
         let view = self.view(index);
         let Some(made) = view.outline(shape).types.get(shape.index()) else { return Here::Unknown };
         for (method, signature) in &made.methods {
-            if view.text(*method, shape) != name {
+            if view.text(*method, shape) != name || !self.is_meant(index, name, from) {
                 continue;
             }
             let signature = *signature as usize;
@@ -206,7 +222,7 @@ impl Inference<'_> {
                 };
                 match self.underlying(&inner) {
                     Type::Shape { view, shape, arguments } => {
-                        match self.interface_member(view, shape, &arguments, named, name, promoted, depth + 1) {
+                        match self.interface_member(view, shape, &arguments, named, name, from, promoted, depth + 1) {
                             found @ Here::Member(_) => return found,
                             Here::External => external = true,
                             Here::Unknown => unknown = true,
@@ -253,15 +269,20 @@ impl Inference<'_> {
         Some((vec![target], (index, position)))
     }
 
-    /// Returns the names of the methods of an interface, those it embeds included.
-    pub(super) fn interface_methods(&mut self, type_: &Type, depth: usize, names: &mut Vec<String>) {
+    /// Collects the methods of an interface, those it embeds included: the name, the package where it is not exported, and a view that
+    /// declares it.
+    pub(super) fn interface_methods(&mut self, type_: &Type, depth: usize, names: &mut BTreeMap<(String, Option<Package>), u32>) {
         let Type::Shape { view: index, shape, arguments } = self.underlying(type_) else { return };
         let view = self.view(index);
         let Some(made) = view.outline(shape).types.get(shape.index()) else { return };
         if made.form != TypeForm::Interface || depth > MAX_EMBEDDING {
             return;
         }
-        names.extend(made.methods.iter().map(|(name, _)| view.text(*name, shape).to_owned()));
+        for (name, _) in &made.methods {
+            let name = view.text(*name, shape);
+            let package = if is_exported(name) { None } else { view.package.clone() };
+            names.insert((name.to_owned(), package), index);
+        }
         for embedded in made.embedded.clone() {
             let inner = self.type_of(index, embedded, &arguments);
             self.interface_methods(&inner, depth + 1, names);
