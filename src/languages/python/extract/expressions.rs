@@ -95,7 +95,9 @@ impl Walk<'_> {
         let tests = callee_name == self.known.isinstance;
         let asks = callee_name == self.known.use_fixtures || callee_name == self.known.get_fixture;
         // `setattr(object, "name", value)` writes what `object.name = value` does.
-        let writes = callee_name == self.known.set_attribute || callee_name == self.known.delete_attribute;
+        // What a method of that name does (`monkeypatch.setattr`) is taken back by its object.
+        let writes = self.kind(cursor) == Kind::Identifier
+            && (callee_name == self.known.set_attribute || callee_name == self.known.delete_attribute);
         let mut written = NONE;
         let mut given = NONE;
         let own_annotation = std::mem::replace(&mut self.in_annotation, false);
