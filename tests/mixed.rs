@@ -18,6 +18,7 @@ const TEMPTING: &[(&str, &str)] = &[
     ("package.json", "{ \"name\": \"shop\", \"imports\": { \"#models\": \"./models.py\", \"#real\": \"./web/models.ts\" } }\n"),
     ("tsconfig.json", "{ \"compilerOptions\": { \"baseUrl\": \".\", \"allowJs\": true } }\n"),
     ("go.mod", "module shop\n"),
+    ("Cargo.toml", "[package]\nname = \"shop\"\n\n[lib]\npath = \"utils.rs\"\n"),
     // The same stem, and the same names inside.
     (
         "utils.py",
@@ -35,6 +36,10 @@ const TEMPTING: &[(&str, &str)] = &[
         "utils.go",
         "package shop\n\nimport \"shop/models\"\n\nfunc Run(o models.Order) { o.Save(); models.Parse(\"utils.parse\"); parse(); save() }\n",
     ),
+    (
+        "utils.rs",
+        "pub mod models;\nmod web;\nuse models::{Order, Parse, only_go, parse};\n\npub fn run(x: Order) { x.save(); x.Save(); parse(\"utils.parse\"); Parse(); only_go(); models::parse(\"\"); }\npub fn save(x: &models::Order) { x.save(); web::Order(); run(Order); }\n",
+    ),
     // A package of Go beside a module of Python and a folder that TypeScript has an index in.
     (
         "models.py",
@@ -48,11 +53,15 @@ const TEMPTING: &[(&str, &str)] = &[
         "models/index.ts",
         "export class Order { save() { parse(this); } }\nexport function parse(x: unknown) { return x; }\nexport function Parse() {}\nexport default parse;\n",
     ),
+    (
+        "models.rs",
+        "mod index;\npub struct Order;\nimpl Order { pub fn save(&self) { parse(\"\"); } }\npub fn parse(x: &str) -> &str { x }\npub const only_rust: u8 = 1;\n",
+    ),
     ("web/models.ts", "export default function Order() {}\nexport const only_typescript = 1;\n"),
     // Each asks for what only another language has.
     (
         "asks.py",
-        "import web.models\nimport models.index\nfrom models import only_go, only_typescript, Save\nimport utils\nfrom web import models as other\nonly_go()\nutils.run()\nother.Order()\n",
+        "import web.models\nimport models.index\nfrom models import only_go, only_typescript, only_rust, Save\nimport utils\nfrom web import models as other\nonly_go()\nutils.run()\nother.Order()\n",
     ),
     (
         "asks.ts",
@@ -61,6 +70,10 @@ const TEMPTING: &[(&str, &str)] = &[
     (
         "asks.go",
         "package shop\n\nimport (\n\tjs \"shop/web\"\n\t\"shop/utils\"\n)\n\nvar _ = `{\"call\": \"models.parse\"}`\n\nfunc ask() { js.Order(); utils.Parse(); only_python(); run(); utils.save() }\n",
+    ),
+    (
+        "asks.rs",
+        "mod utils;\nuse shop::models::{only_python, only_typescript};\nuse utils::*;\nextern crate shop;\nfn ask() { shop::run(shop::models::Order); utils::parse(); only_python(); Save(); Order.save(); }\n",
     ),
     // Globals of a script are seen everywhere in their family, and nowhere else.
     (
@@ -123,29 +136,29 @@ fn joined(sandbox: &Sandbox) -> BTreeMap<(&'static str, &'static str), usize> {
 }
 
 #[track_caller]
-fn check_apart(sandbox: &Sandbox) {
+fn check_apart(sandbox: &Sandbox, expected: &[&str]) {
     let joined = joined(sandbox);
     for ((from, to), edges) in &joined {
         assert_eq!(from, to, "{edges} edges");
         assert!(*edges > 5, "only {edges} edges in {from}: too few to prove anything");
     }
     let families: BTreeSet<&str> = joined.keys().map(|(from, _)| *from).collect();
-    for family in ["python", "ecmascript", "go"] {
+    for family in expected {
         assert!(families.contains(family), "{families:?}");
     }
 }
 
 #[test]
 fn no_edge_joins_two_languages() {
-    check_apart(&tempting());
-    check_apart(&demo());
+    check_apart(&tempting(), &["python", "ecmascript", "go", "rust"]);
+    check_apart(&demo(), &["python", "ecmascript", "go"]);
 }
 
 /// Edits that put a name or a file of one language in the way of another join nothing, in a sync neither.
 #[test]
 fn no_sync_joins_two_languages() {
     let sandbox = tempting();
-    for gone in ["models.py", "models/index.ts", "utils.go", "globals.d.ts"] {
+    for gone in ["models.py", "models/index.ts", "utils.go", "globals.d.ts", "models.rs"] {
         fs::remove_file(sandbox.tree().join(gone)).expect("the file is there");
         sandbox.sextant(&["sync", "--quiet"]).ended(0);
         for ((from, to), edges) in joined(&sandbox) {

@@ -38,11 +38,11 @@ impl LanguageSupport for Rust {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "rust-extractor-2 tree-sitter-rust-0.24.2"
+        "rust-extractor-3 tree-sitter-rust-0.24.2"
     }
 
     fn resolver_build(&self) -> &'static str {
-        "rust-resolver-2"
+        "rust-resolver-3"
     }
 
     fn is_test(&self, path: &RepoPath) -> bool {

@@ -3,6 +3,7 @@
 //! Must not follow imports: an entry of a table that is one stays a path. Invariant: a table follows from the surface of one file and
 //! from which files there are.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,8 +14,14 @@ use crate::languages::{Alias, Export, ExportTable, Lookup, ModuleKey};
 use crate::model::facts::{Handle, Item, ItemMeaning, ItemScope, Space, Visibility};
 use crate::model::{RepoPath, Resolution, Surface, Target};
 
+/// More definitions, or modules, of one name in one module than these are not told apart by anybody.
+const MAX_SAME: usize = 65;
+
+/// Marks the place of a file that is where a module would be if the file that has the `mod` leads a directory, as roots do.
+pub(super) const BESIDE: &str = "beside";
+
 /// Which entries of a module a table holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Part {
     /// What any crate sees.
     Public,
@@ -26,7 +33,8 @@ pub(super) enum Part {
     Children,
 }
 
-/// A module: a file, or what is written in one under a name (`a.b`; empty for the file itself).
+/// A module: a file, or what is written in one: the names of the modules around it and its own, each with the number of its scope
+/// (`a@1.b@3`), so that modules of one name are apart and none is searched for; empty for the file itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Module {
     pub file: RepoPath,
@@ -87,20 +95,20 @@ pub(super) fn is_source(path: &RepoPath) -> bool {
 pub(super) fn inner_name(surface: &Surface, scope: Handle) -> Arc<str> {
     let scopes = &surface.outline.scopes;
     let mut parts: Vec<String> = Vec::new();
-    let mut next = Some(scope);
-    while let Some(scope) = next.and_then(|handle| scopes.get(handle.index())) {
-        let at = next.map_or(0, Handle::index);
+    let mut next = Some(scope.index());
+    while let Some((at, scope)) = next.and_then(|at| Some((at, scopes.get(at)?))) {
         if let Some(name) = scope.name {
-            // Modules of one name, told apart by conditions, are counted.
-            let same = |other: &ItemScope| other.parent == scope.parent && other.name == scope.name;
-            let before = scopes[..at].iter().filter(|other| same(other)).count();
-            let name = surface.outline.names.get(name);
-            parts.push(if before == 0 { name.to_owned() } else { format!("{name}#{before}") });
+            parts.push(numbered(surface.outline.names.get(name), at));
         }
-        next = scope.parent.filter(|_| parts.len() < 64);
+        // What is around a scope was met before it.
+        next = scope.parent.map(Handle::index).filter(|outer| *outer < at);
     }
     parts.reverse();
     parts.join(".").into()
+}
+
+fn numbered(name: &str, scope: usize) -> String {
+    format!("{name}@{scope}")
 }
 
 /// Returns the scope of a module of a file.
@@ -109,7 +117,16 @@ fn scope_of<'s>(surface: &'s Surface, inner: &str) -> Option<&'s ItemScope> {
     if inner.is_empty() {
         return scopes.first();
     }
-    (1..scopes.len()).find(|at| *inner_name(surface, Handle::of_surface(*at)) == *inner).and_then(|at| scopes.get(at))
+    let (before, number) = inner.rsplit_once('@')?;
+    let scope = scopes.get(number.parse::<usize>().ok()?)?;
+    let name = before.rsplit('.').next()?;
+    (surface.outline.names.get(scope.name?) == name).then_some(scope)
+}
+
+/// Returns the directories that the modules around have, below the one of their file.
+fn folders(inner: &str) -> String {
+    let names: Vec<&str> = inner.split('.').map(|part| part.split('@').next().unwrap_or(part)).collect();
+    names.join("/")
 }
 
 /// Returns the package of a directory.
@@ -117,39 +134,66 @@ pub(super) fn package(directory: &str, lookup: &dyn Lookup) -> Option<Package> {
     packages::decode(&lookup.context(directory))
 }
 
-/// Returns the files that `mod name;` in a module may mean: usually one.
-fn files_of(module: &Module, name: &str, path: Option<&str>, lookup: &dyn Lookup) -> Vec<RepoPath> {
-    let directory = module.file.directory();
-    let inner = module.inner.replace('.', "/");
-    let file_name = module.file.file_name();
-    let stem = file_name.strip_suffix(".rs").unwrap_or(file_name);
-    let leads = matches!(file_name, "mod.rs" | "lib.rs" | "main.rs")
-        || package(directory, lookup).is_some_and(|package| package.roots.iter().any(|root| root == module.file.as_str()));
-    let existing = |path: String| RepoPath::parse(&path).ok().filter(|path| lookup.is_file(path.as_str()) && is_source(path));
-    let beside = join(directory, &inner);
-    let below = join(&join(directory, stem), &inner);
-    if let Some(path) = path {
-        // Of a file's own module the path is relative to the file, of one written in it to where that one's files would be.
-        let base = if inner.is_empty() {
-            directory.to_owned()
-        } else if leads {
-            beside
-        } else {
-            below
-        };
-        return follow(&base, path).and_then(existing).into_iter().collect();
+/// Where the files are that a file makes modules of.
+struct Layout<'l> {
+    file: &'l RepoPath,
+    lookup: &'l dyn Lookup,
+    leads: OnceCell<bool>,
+}
+
+impl<'l> Layout<'l> {
+    fn new(file: &'l RepoPath, lookup: &'l dyn Lookup) -> Self {
+        Self { file, lookup, leads: OnceCell::new() }
     }
-    let bases = if leads { [beside, below] } else { [below, beside] };
-    for base in bases {
-        let found: Vec<_> = [join(&base, &format!("{name}.rs")), join(&base, &format!("{name}/mod.rs"))]
-            .into_iter()
-            .filter_map(existing)
-            .collect();
-        if !found.is_empty() {
-            return found;
+
+    /// Returns whether the files of its modules are beside the file, and not in a directory of its name.
+    fn leads(&self) -> bool {
+        *self.leads.get_or_init(|| match (self.file.file_name(), package(self.file.directory(), self.lookup)) {
+            ("mod.rs", _) => true,
+            (_, Some(package)) => package.is_root(self.file.as_str()),
+            (name, None) => matches!(name, "lib.rs" | "main.rs"),
+        })
+    }
+
+    /// Returns the files that `mod name;` in a module of the file may mean: usually one. Also whether they are only where they are
+    /// meant if the file leads its directory for a reason that is not seen here.
+    fn files_of(&self, inner: &str, name: &str, path: Option<&str>) -> (Vec<RepoPath>, bool) {
+        let directory = self.file.directory();
+        let file_name = self.file.file_name();
+        let stem = file_name.strip_suffix(".rs").unwrap_or(file_name);
+        let existing =
+            |path: String| RepoPath::parse(&path).ok().filter(|path| self.lookup.is_file(path.as_str()) && is_source(path));
+        let inner = folders(inner);
+        let beside = || join(directory, &inner);
+        let below = || join(&join(directory, stem), &inner);
+        if let Some(path) = path {
+            // Of a file's own module the path is relative to the file, of one written in it to where that one's files would be.
+            let base = if inner.is_empty() {
+                directory.to_owned()
+            } else if self.leads() {
+                beside()
+            } else {
+                below()
+            };
+            return (follow(&base, path).and_then(existing).into_iter().collect(), false);
+        }
+        let in_directory = |base: String| -> Vec<RepoPath> {
+            let places = [join(&base, &format!("{name}.rs")), join(&base, &format!("{name}/mod.rs"))];
+            places.into_iter().filter_map(existing).filter(|found| found != self.file).collect()
+        };
+        if self.leads() {
+            return (in_directory(beside()), false);
+        }
+        let found = in_directory(below());
+        if found.is_empty() { (in_directory(beside()), true) } else { (found, false) }
+    }
+
+    fn add(&self, inner: &str, name: &str, path: Option<&str>, mut add: impl FnMut(&RepoPath, Option<Arc<str>>)) {
+        let (files, perhaps) = self.files_of(inner, name, path);
+        for file in files {
+            add(&file, perhaps.then(|| BESIDE.into()));
         }
     }
-    Vec::new()
 }
 
 /// Makes the table of one part of a module.
@@ -162,17 +206,8 @@ pub(super) fn table(key: &ModuleKey, lookup: &dyn Lookup) -> ExportTable {
     let Some(scope) = scope_of(&surface, &module.inner) else { return ExportTable::default() };
     let mut names: BTreeMap<Arc<str>, Export> = BTreeMap::new();
     let text = |name| surface.outline.names.get(name);
-    let mut shadowed: BTreeMap<&str, u32> = BTreeMap::new();
+    let layout = Layout::new(&module.file, lookup);
     for item in &scope.items {
-        let counted = match item.meaning {
-            ItemMeaning::Module { .. } if item.space == Space::Type => {
-                Some(shadowed.entry(text(item.name)).or_default()).map(|count| {
-                    *count += 1;
-                    *count - 1
-                })
-            }
-            _ => None,
-        };
         let visible = match part {
             Part::Public => item.visibility == Visibility::Public,
             Part::Crate => item.visibility >= Visibility::Restricted,
@@ -180,18 +215,20 @@ pub(super) fn table(key: &ModuleKey, lookup: &dyn Lookup) -> ExportTable {
         };
         if visible {
             let export = names.entry(entry_name(item, text(item.name))).or_insert_with(empty);
-            add(export, item, counted.unwrap_or(0), &module, &surface, lookup);
+            add(export, item, &module, &surface, &layout);
         }
     }
-    if part == Part::Own {
-        for name in &scope.mentioned {
-            names.entry(format!("?{}", text(*name)).into()).or_insert_with(empty);
-        }
+    for name in &scope.mentioned {
+        names.entry(format!("?{}", text(*name)).into()).or_insert_with(empty);
     }
-    for export in names.values_mut() {
+    for (name, export) in &mut names {
         export.targets.sort();
         export.aliases.sort();
         export.aliases.dedup();
+        if &**name != "*" {
+            export.targets.truncate(MAX_SAME);
+            export.aliases.truncate(MAX_SAME);
+        }
     }
     ExportTable { names, star: None, open: false }
 }
@@ -221,7 +258,7 @@ fn empty() -> Export {
     }
 }
 
-fn add(export: &mut Export, item: &Item, count: u32, module: &Module, surface: &Surface, lookup: &dyn Lookup) {
+fn add(export: &mut Export, item: &Item, module: &Module, surface: &Surface, layout: &Layout<'_>) {
     let outline = &surface.outline;
     let target = |declaration: Handle| {
         let key = outline.declarations.get(declaration.index())?.key.clone();
@@ -240,18 +277,18 @@ fn add(export: &mut Export, item: &Item, count: u32, module: &Module, surface: &
             }
             export.aliases.push(Alias { module: module.key(Part::Own), name: Some(path.into()) });
         }
-        ItemMeaning::Module { declaration, .. } => {
+        ItemMeaning::Module { declaration, scope } => {
             export.targets.extend(target(declaration));
-            let name = outline.names.get(item.name);
-            let name = if count == 0 { name.to_owned() } else { format!("{name}#{count}") };
+            let name = numbered(outline.names.get(item.name), scope.index());
             let inner = if module.inner.is_empty() { name } else { format!("{}.{name}", module.inner) };
             let child = Module { file: module.file.clone(), inner: inner.into() };
             export.aliases.push(Alias { module: child.key(Part::Own), name: None });
         }
         ItemMeaning::File { path } => {
-            for file in files_of(module, outline.names.get(item.name), path.map(|path| outline.names.get(path)), lookup) {
-                export.aliases.push(Alias { module: Module::of_file(&file).key(Part::Own), name: None });
-            }
+            let path = path.map(|path| outline.names.get(path));
+            layout.add(&module.inner, outline.names.get(item.name), path, |file, name| {
+                export.aliases.push(Alias { module: Module::of_file(file).key(Part::Own), name });
+            });
         }
     }
 }
@@ -260,70 +297,27 @@ fn add(export: &mut Export, item: &Item, count: u32, module: &Module, surface: &
 fn children(module: &Module, surface: &Surface, lookup: &dyn Lookup) -> ExportTable {
     let mut names: BTreeMap<Arc<str>, Export> = BTreeMap::new();
     let outline = &surface.outline;
+    let layout = Layout::new(&module.file, lookup);
     for (at, scope) in outline.scopes.iter().enumerate() {
         for item in &scope.items {
             let ItemMeaning::File { path } = item.meaning else { continue };
             let parent = Module { file: module.file.clone(), inner: inner_name(surface, Handle::of_surface(at)) };
-            for file in files_of(&parent, outline.names.get(item.name), path.map(|path| outline.names.get(path)), lookup) {
+            let path = path.map(|path| outline.names.get(path));
+            layout.add(&parent.inner, outline.names.get(item.name), path, |file, name| {
                 let export = names.entry(file.as_str().into()).or_insert_with(empty);
-                export.aliases.push(Alias { module: parent.key(Part::Own), name: None });
-            }
+                export.aliases.push(Alias { module: parent.key(Part::Own), name });
+            });
         }
     }
     ExportTable { names, star: None, open: false }
 }
 
-/// Returns the files whose `mod` may make a module of a file, by where files of modules are kept.
-pub(super) fn possible_parents(file: &RepoPath, lookup: &dyn Lookup) -> Vec<RepoPath> {
-    let file_name = file.file_name();
-    let mut directory = file.directory();
-    if file_name == "mod.rs" {
-        directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
+/// Returns the name that a `mod` gives the module of a file.
+pub(super) fn name_of_file(file: &RepoPath) -> &str {
+    match file.file_name() {
+        "mod.rs" => file.directory().rsplit('/').next().unwrap_or(""),
+        name => name.strip_suffix(".rs").unwrap_or(name),
     }
-    let roots = package(file.directory(), lookup).map(|package| package.roots).unwrap_or_default();
-    let mut found = Vec::new();
-    let mut add = |path: String| {
-        if path != file.as_str()
-            && lookup.is_file(&path)
-            && let Ok(path) = RepoPath::parse(&path)
-            && !found.contains(&path)
-        {
-            found.push(path);
-        }
-    };
-    // A module written in a file has its files deeper.
-    for _ in 0..3 {
-        for name in ["mod.rs", "lib.rs", "main.rs"] {
-            add(join(directory, name));
-        }
-        if !directory.is_empty() {
-            add(format!("{directory}.rs"));
-        }
-        for root in &roots {
-            if root.rsplit_once('/').map_or("", |(above, _)| above) == directory {
-                add(root.clone());
-            }
-        }
-        if directory.is_empty() {
-            break;
-        }
-        directory = directory.rsplit_once('/').map_or("", |(above, _)| above);
-    }
-    found
-}
-
-/// Returns the modules in which a file is one; none for the root of a crate.
-pub(super) fn parents(file: &RepoPath, lookup: &dyn Lookup, exports: &dyn Fn(&ModuleKey) -> Arc<ExportTable>) -> Vec<Module> {
-    let mut found = Vec::new();
-    for parent in possible_parents(file, lookup) {
-        let table = exports(&Module::of_file(&parent).key(Part::Children));
-        if let Some(export) = table.names.get(file.as_str()) {
-            found.extend(export.aliases.iter().filter_map(|alias| Module::of_key(&alias.module)).map(|(module, _)| module));
-        }
-    }
-    found.sort();
-    found.dedup();
-    found
 }
 
 /// Returns the name of a file's module from the root of its crate on, by where the file is: `engine.sync`; empty for a root.

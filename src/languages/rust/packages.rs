@@ -16,12 +16,25 @@ pub(super) struct Package {
     pub directory: String,
     /// The root of its library, and the name that others give it.
     pub library: Option<(String, String)>,
-    /// The roots of all its crates, the library's included, sorted.
+    /// Where roots of its crates are by what the manifest says, the library's included, sorted. Not all of them need be there.
     pub roots: Vec<String>,
+    /// The directories whose files, and whose directories with a `main.rs`, are roots without being named.
+    pub folders: Vec<String>,
     /// The names of other crates of the repository, with the roots of their libraries.
     pub crates: BTreeMap<String, String>,
     /// The names of crates from outside.
     pub outside: Vec<String>,
+}
+
+impl Package {
+    /// Returns whether a file is the root of a crate.
+    pub(super) fn is_root(&self, path: &str) -> bool {
+        let is_below = |folder: &String| {
+            let Some(rest) = path.strip_prefix(folder.as_str()).and_then(|rest| rest.strip_prefix('/')) else { return false };
+            !rest.contains('/') || rest.split_once('/').is_some_and(|(_, file)| file == "main.rs")
+        };
+        self.roots.iter().any(|root| root == path) || self.folders.iter().any(is_below)
+    }
 }
 
 /// Returns the directory and all around it, nearest first, the top (`""`) last.
@@ -61,28 +74,47 @@ fn manifest(directory: &str, lookup: &dyn Lookup) -> Option<Table> {
 
 /// Returns the context of a directory: its package, encoded; empty where there is none.
 pub(super) fn context(directory: &str, lookup: &dyn Lookup) -> Arc<str> {
-    for above in ancestors(directory) {
-        if let Some(table) = manifest(above, lookup)
-            && table.contains_key("package")
-        {
-            return encode(&read(above, &table, lookup)).into();
-        }
+    if let Some(table) = manifest(directory, lookup)
+        && table.contains_key("package")
+    {
+        return encode(&read(directory, &table, lookup)).into();
     }
-    Arc::from("")
+    // So each manifest is read for one directory, and not for all below it.
+    match ancestors(directory).nth(1) {
+        Some(above) => lookup.context(above),
+        None => Arc::from(""),
+    }
 }
 
+/// Returns whether a word can name a crate in a source.
+fn is_name(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|letter| letter == '_' || letter.is_alphanumeric())
+}
+
+/// Returns whether a path can stand in a context.
+fn is_plain(path: &str) -> bool {
+    !path.chars().any(char::is_control)
+}
+
+/// Writes a context; what cannot stand in one is left out.
 fn encode(package: &Package) -> String {
+    if !is_plain(&package.directory) {
+        return String::new();
+    }
     let mut text = format!("package\t{}\n", package.directory);
-    if let Some((root, name)) = &package.library {
+    if let Some((root, name)) = package.library.as_ref().filter(|(root, name)| is_plain(root) && is_name(name)) {
         text.push_str(&format!("library\t{root}\t{name}\n"));
     }
-    for root in &package.roots {
+    for root in package.roots.iter().filter(|root| is_plain(root)) {
         text.push_str(&format!("root\t{root}\n"));
     }
-    for (name, root) in &package.crates {
+    for folder in &package.folders {
+        text.push_str(&format!("folder\t{folder}\n"));
+    }
+    for (name, root) in package.crates.iter().filter(|(name, root)| is_name(name) && is_plain(root)) {
         text.push_str(&format!("crate\t{name}\t{root}\n"));
     }
-    for name in &package.outside {
+    for name in package.outside.iter().filter(|name| is_name(name)) {
         text.push_str(&format!("outside\t{name}\n"));
     }
     text
@@ -97,6 +129,7 @@ pub(super) fn decode(context: &str) -> Option<Package> {
             ["package", directory] => directory.clone_into(&mut package.directory),
             ["library", root, name] => package.library = Some((root.to_owned(), name.to_owned())),
             ["root", root] => package.roots.push(root.to_owned()),
+            ["folder", folder] => package.folders.push(folder.to_owned()),
             ["crate", name, root] => drop(package.crates.insert(name.to_owned(), root.to_owned())),
             ["outside", name] => package.outside.push(name.to_owned()),
             _ => {}
@@ -143,9 +176,7 @@ fn read(directory: &str, table: &Table, lookup: &dyn Lookup) -> Package {
             }
         }
         if automatic(switch) {
-            let files = lookup.files_in(&folder);
-            package.roots.extend(files.iter().map(ToString::to_string).filter(|path| path.ends_with(".rs")));
-            package.roots.extend(lookup.directories_in(&folder).iter().map(|inner| format!("{folder}/{inner}/main.rs")));
+            package.folders.push(folder);
         }
     }
     if automatic("autobins") {
@@ -153,7 +184,6 @@ fn read(directory: &str, table: &Table, lookup: &dyn Lookup) -> Package {
     }
     let build = own.and_then(|own| string(own, "build")).unwrap_or("build.rs");
     package.roots.extend(follow(directory, build));
-    package.roots.retain(|root| lookup.is_file(root));
     package.roots.sort();
     package.roots.dedup();
     dependencies(directory, table, lookup, &mut package);
@@ -221,12 +251,41 @@ mod tests {
         let package = Package {
             directory: "a".to_owned(),
             library: Some(("a/src/lib.rs".to_owned(), "a_b".to_owned())),
-            roots: vec!["a/src/lib.rs".to_owned(), "a/tests/x.rs".to_owned()],
+            roots: vec!["a/src/lib.rs".to_owned(), "a/odd/x.rs".to_owned()],
+            folders: vec!["a/tests".to_owned()],
             crates: [("c".to_owned(), "c/src/lib.rs".to_owned())].into(),
             outside: vec!["serde".to_owned()],
         };
         assert_eq!(decode(&encode(&package)), Some(package));
         assert_eq!(decode(""), None);
+    }
+
+    #[test]
+    fn names_that_are_none_say_nothing() {
+        let package = Package {
+            library: Some(("src/lib.rs".to_owned(), "a\ncrate\tstd\tevil.rs".to_owned())),
+            roots: vec!["x\ty.rs".to_owned()],
+            crates: [("c\td".to_owned(), "c.rs".to_owned()), ("d".to_owned(), "d\n.rs".to_owned())].into(),
+            outside: vec!["a\nroot\tb.rs".to_owned(), String::new(), "kept".to_owned()],
+            ..Package::default()
+        };
+        assert_eq!(encode(&package), "package\t\noutside\tkept\n");
+        assert_eq!(encode(&Package { directory: "a\nb".to_owned(), ..package }), "");
+    }
+
+    #[test]
+    fn roots_are_known_by_where_they_are() {
+        let package = Package { roots: vec!["b.rs".to_owned()], folders: vec!["a/tests".to_owned()], ..Package::default() };
+        for (path, is_root) in [
+            ("b.rs", true),
+            ("a/tests/x.rs", true),
+            ("a/tests/x/main.rs", true),
+            ("a/tests/x/mod.rs", false),
+            ("a/tests/x/y/main.rs", false),
+            ("a/testsx.rs", false),
+        ] {
+            assert_eq!(package.is_root(path), is_root, "{path}");
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use super::Rust;
 use crate::languages::LanguageSupport;
 use crate::languages::fixture;
-use crate::model::{EdgeKind, FileFacts, ParseStatus, RepoPath};
+use crate::model::facts::Visibility;
+use crate::model::{EdgeKind, FileFacts, ParseStatus, RepoPath, SymbolKind};
 
 fn facts(source: &str) -> FileFacts {
     Rust.extract(source, "rust", &mut || false).expect("nothing stops it")
@@ -188,6 +189,77 @@ fn nothing_makes_extraction_fail() {
     assert_eq!(calls, 20_000);
     let path = format!("fn f() {{ a{}() }}\n", "::b".repeat(20_000));
     facts(&path);
+    facts(&format!("impl T for {}X {{}}\n", "& ".repeat(200_000)));
+}
+
+/// Few lines that would ask for a name by every way through a net of globs or imports.
+#[test]
+fn names_are_found_in_bounded_time() {
+    let begun = std::time::Instant::now();
+    let mut net = String::from("//- src/lib.rs\nuse a0::*;\nfn f() { absent(); present(); }\n");
+    for layer in 0..40 {
+        let next = layer + 1;
+        for side in ["a", "b"] {
+            net += &format!("mod {side}{layer} {{ pub use crate::a{next}::*; pub use crate::b{next}::*; }}\n");
+        }
+    }
+    net += "mod a40 { pub fn present() {} }\nmod b40 { pub use crate::a0::*; }\n";
+    check(
+        &net,
+        "absent present",
+        "src/lib.rs:2:9 absent calls unresolved_name
+         src/lib.rs:2:19 present calls src/lib.rs:a40.present resolved_static rust_glob_import",
+    );
+    // Each glob begins with a name that any other may bring.
+    let mut net = String::from("//- src/lib.rs\nfn f() {\n absent();\n");
+    for number in 0..24 {
+        net += &format!(" use u{number}::*;\n");
+    }
+    net += "}\nfn g() { nowhere(); x0(); }\n";
+    for number in 0..24 {
+        let next = (number + 1) % 24;
+        net += &format!("use v{number}::*;\n#[cfg(a)] use x{next}::y as x{number};\n#[cfg(b)] use x{next}::z as x{number};\n");
+    }
+    check(
+        &net,
+        "absent nowhere x0",
+        "src/lib.rs:2:1 absent calls unresolved_name
+         src/lib.rs:28:9 nowhere calls unresolved_name
+         src/lib.rs:28:20 x0 calls external_import
+         src/lib.rs:99:14 x0 imports external_import
+         src/lib.rs:100:14 x0 imports external_import",
+    );
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn two_globs_round_a_cycle_bring_both() {
+    check(
+        "//- src/lib.rs
+mod a { pub use crate::b::*; pub use crate::c::*; fn f() { twice(); } }
+mod b { pub use crate::a::*; pub fn twice() {} fn f() { twice(); } }
+mod c { pub use crate::a::*; pub fn twice() {} pub fn once() {} }
+mod d { pub use crate::a::*; fn f() { twice(); once(); } }
+",
+        "twice once",
+        "src/lib.rs:1:59 twice calls src/lib.rs:b.twice candidate ambiguous_binding
+         src/lib.rs:1:59 twice calls src/lib.rs:c.twice candidate ambiguous_binding
+         src/lib.rs:2:56 twice calls src/lib.rs:b.twice resolved_static lexical_binding
+         src/lib.rs:4:38 twice calls src/lib.rs:b.twice candidate ambiguous_binding
+         src/lib.rs:4:38 twice calls src/lib.rs:c.twice candidate ambiguous_binding
+         src/lib.rs:4:47 once calls src/lib.rs:c.once resolved_static rust_glob_import",
+    );
+}
+
+#[test]
+fn constants_and_visibility_are_read_from_the_tree() {
+    let found = facts("const S: &str = \"static mut x\";\nstatic mut V: u8 = 0;\nstatic W: u8 = 0;\n");
+    let kinds: Vec<_> = found.definitions.iter().map(|one| one.kind).collect();
+    assert_eq!(kinds, [SymbolKind::Constant, SymbolKind::Variable, SymbolKind::Constant]);
+    let of = |text: &str| facts(&format!("{text} trait T {{}}\n")).surface.outline.scopes[0].items[0].visibility;
+    assert_eq!(of("pub(self)"), of(""));
+    assert_eq!(of("pub(crate)"), Visibility::Restricted);
+    assert_eq!(of("pub"), Visibility::Public);
 }
 
 #[test]

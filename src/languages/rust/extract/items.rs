@@ -91,7 +91,7 @@ impl<'s> Walk<'s> {
         });
     }
 
-    fn visibility(&self, node: Node<'_>) -> Visibility {
+    pub(super) fn visibility(&self, node: Node<'_>) -> Visibility {
         let mut walk = node.walk();
         let modifier = node.children(&mut walk).find(|child| self.kind(*child) == Kind::Visibility);
         match modifier.map(|modifier| self.text_of(modifier)) {
@@ -102,7 +102,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn declare(&mut self, name: &'s str, space: Space, visibility: Visibility, meaning: ItemMeaning) {
+    pub(super) fn declare(&mut self, name: &'s str, space: Space, visibility: Visibility, meaning: ItemMeaning) {
         let scope = self.position.scope;
         let outline = self.outline(Side::of(scope));
         let name = outline.name(name);
@@ -380,7 +380,8 @@ impl<'s> Walk<'s> {
         let mut made = None;
         if text != "_" {
             let head_end = self.field(cursor, self.fields.type_).map_or(node.end_byte(), |type_| type_.end_byte());
-            let mutable = self.text_of(node).contains("static mut ");
+            let mut walk = node.walk();
+            let mutable = node.children(&mut walk).any(|child| child.kind() == "mutable_specifier");
             let kind = if mutable { SymbolKind::Variable } else { SymbolKind::Constant };
             let shape = Shape::Signature(self.outline(side).signature(signature));
             made = Some(self.define(Made { name, node, kind, shape, head_end }, owner, pending));

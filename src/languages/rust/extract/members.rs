@@ -11,9 +11,7 @@ use super::definitions::Made;
 use super::scopes::Local;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
-use crate::model::facts::{
-    Binding, Expression, Handle, ItemMeaning, MemberBlock, Role, Shape, Space, TypeForm, TypeShape, Visibility,
-};
+use crate::model::facts::{Binding, Expression, Handle, ItemMeaning, MemberBlock, Role, Shape, Space, TypeForm, TypeShape};
 use crate::model::{EdgeKind, SymbolKind};
 
 impl<'s> Walk<'s> {
@@ -69,15 +67,19 @@ impl<'s> Walk<'s> {
 
     /// Returns the last word of a type as it is written.
     fn label(&self, node: Node<'_>) -> &'s str {
-        let inner = |name: &str| node.child_by_field_name(name).map_or("", |inner| self.label(inner));
-        match self.kind(node) {
-            Kind::TypeIdentifier | Kind::Identifier | Kind::PrimitiveType => self.name_of(node),
-            Kind::ScopedTypeIdentifier | Kind::ScopedIdentifier => inner("name"),
-            Kind::GenericType | Kind::ReferenceType => inner("type"),
-            Kind::DynamicType => inner("trait"),
-            Kind::ArrayType => "[]",
-            _ => "",
+        let mut next = Some(node);
+        while let Some(node) = next {
+            let field = match self.kind(node) {
+                Kind::TypeIdentifier | Kind::Identifier | Kind::PrimitiveType => return self.name_of(node),
+                Kind::ScopedTypeIdentifier | Kind::ScopedIdentifier => "name",
+                Kind::GenericType | Kind::ReferenceType => "type",
+                Kind::DynamicType => "trait",
+                Kind::ArrayType => return "[]",
+                _ => return "",
+            };
+            next = node.child_by_field_name(field);
         }
+        ""
     }
 
     /// Walks the members of a block of `owner`, whose type may be a definition of the file.
@@ -155,19 +157,10 @@ impl<'s> Walk<'s> {
         self.position.parent = parent;
         self.source = source;
         self.scopes.leave();
-        let visibility = if self.text_of(node).starts_with("pub") { Visibility::Public } else { Visibility::Private };
-        let visibility = if self.text_of(node).starts_with("pub(") { Visibility::Restricted } else { visibility };
+        let visibility = self.visibility(node);
         let label = self.name(side, text);
         let declares = Some((declaration, own));
         self.outline(side).block(MemberBlock { scope, parameters, subject: itself, label, of: None, declares, members, open });
-        let scope = self.position.scope;
-        let outline = self.outline(super::outline::Side::of(scope));
-        let item = crate::model::facts::Item {
-            name: outline.name(text),
-            space: Space::Type,
-            visibility,
-            meaning: ItemMeaning::Declaration(declaration),
-        };
-        outline.outline.scopes[scope.index()].items.push(item);
+        self.declare(text, Space::Type, visibility, ItemMeaning::Declaration(declaration));
     }
 }

@@ -63,6 +63,9 @@ pub(in crate::languages::rust) fn declared_members(surface: &Surface) -> Vec<(Ar
                         found.push((format!("{name}!").into(), declaration.key.clone()));
                     }
                 }
+                ItemMeaning::File { path: None } if item.space == Space::Type => {
+                    found.push((format!("mod:{name}").into(), DefinitionKey { qualified: "mod".into(), ordinal: 0 }));
+                }
                 ItemMeaning::File { path: Some(path) } => {
                     let path = outline.names.get(path);
                     let last = path.rsplit('/').next().unwrap_or(path);

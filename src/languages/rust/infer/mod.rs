@@ -8,6 +8,7 @@ mod evaluate;
 mod known;
 mod members;
 mod names;
+mod search;
 mod standard;
 mod traits;
 mod types;
@@ -15,17 +16,17 @@ mod unify;
 mod view;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::modules::Module;
+use super::packages::Package;
 use crate::languages::Lookup;
 use crate::model::facts::{Body, Handle, Space, Surface};
 use crate::model::{RepoPath, Target};
 
 pub(super) use members::declared_members;
-pub(super) use names::Found;
 pub(super) use types::{Answer, Meaning, What};
 pub(super) use view::View;
 
@@ -42,8 +43,8 @@ pub(super) struct Inference<'a> {
     by_path: HashMap<RepoPath, Option<u32>>,
     answers: HashMap<(u32, Handle), Rc<Answer>>,
     methods: HashMap<(u32, Handle, Arc<str>), Rc<Answer>>,
-    names: HashMap<Asked, Option<Found>>,
-    open: HashSet<Asked>,
+    questions: search::Questions,
+    packages: RefCell<HashMap<String, Option<Rc<Package>>>>,
     parents: RefCell<HashMap<RepoPath, Rc<[Module]>>>,
     above: HashMap<Module, Rc<[Module]>>,
     implementations: HashMap<(u32, Handle, Arc<str>), Rc<[Target]>>,
@@ -59,8 +60,8 @@ impl<'a> Inference<'a> {
             by_path: HashMap::new(),
             answers: HashMap::new(),
             methods: HashMap::new(),
-            names: HashMap::new(),
-            open: HashSet::new(),
+            questions: search::Questions::default(),
+            packages: RefCell::default(),
             parents: RefCell::default(),
             above: HashMap::new(),
             implementations: HashMap::new(),

@@ -3,12 +3,15 @@
 //! Must not know types beyond the variants of an enum. Invariant: what is imported by name or declared goes before what a glob brings,
 //! and two globs that bring different things bring none.
 
+use std::collections::HashSet;
+use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::Inference;
-use crate::languages::ModuleKey;
-use crate::languages::rust::modules::{self, Module, Part};
+use super::search::Globs;
+use super::{Asked, Inference};
+use crate::languages::rust::modules::{self, BESIDE, Module, Part};
+use crate::languages::{Alias, ExportTable};
 use crate::model::facts::{Handle, ItemMeaning, Space, TypeForm};
 use crate::model::{Reason, RepoPath, Target};
 
@@ -98,22 +101,47 @@ impl Inference<'_> {
         if let Some(known) = self.parents.borrow().get(file) {
             return Rc::clone(known);
         }
-        let exports = |key: &ModuleKey| self.lookup.exports(key);
-        let mut found = modules::parents(file, self.lookup, &exports);
-        let is_root = modules::package(file.directory(), self.lookup)
-            .is_some_and(|package| package.roots.iter().any(|root| root == file.as_str()));
-        if found.is_empty() && !is_root {
-            // `#[path = "…"]` may stand anywhere.
-            for target in self.lookup.members_named(&format!("path:{}", file.file_name())).iter() {
-                let table = self.lookup.exports(&Module::of_file(&target.file).key(Part::Children));
-                if let Some(export) = table.names.get(file.as_str()) {
-                    found.extend(export.aliases.iter().filter_map(|alias| Some(Module::of_key(&alias.module)?.0)));
-                }
+        // Whoever comes here again on the way to the answer finds none.
+        self.parents.borrow_mut().insert(file.clone(), Rc::from([]));
+        let mut found = Vec::new();
+        for outer in self.lookup.members_named(&format!("mod:{}", modules::name_of_file(file))).iter() {
+            // A module is in the directory of the one around it, or below.
+            let below = file.directory().strip_prefix(outer.file.directory());
+            if outer.file != *file
+                && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.len() == file.directory().len())
+            {
+                self.add_parents(file, &outer.file, &mut found);
             }
         }
+        let is_root = self.package_in(file.directory()).is_some_and(|package| package.is_root(file.as_str()));
+        if !is_root {
+            // `#[path = "…"]` may stand anywhere.
+            for outer in self.lookup.members_named(&format!("path:{}", file.file_name())).iter() {
+                self.add_parents(file, &outer.file, &mut found);
+            }
+        }
+        found.sort();
+        found.dedup();
         let found: Rc<[Module]> = found.into();
         self.parents.borrow_mut().insert(file.clone(), Rc::clone(&found));
         found
+    }
+
+    fn add_parents(&self, file: &RepoPath, outer: &RepoPath, found: &mut Vec<Module>) {
+        let table = self.lookup.exports(&Module::of_file(outer).key(Part::Children));
+        let Some(export) = table.names.get(file.as_str()) else { return };
+        let aliases = export.aliases.iter().filter(|alias| alias.name.is_none() || self.leads(outer));
+        found.extend(aliases.filter_map(|alias| Some(Module::of_key(&alias.module)?.0)));
+    }
+
+    /// Returns whether the files of a file's modules are beside it, though neither its name nor a manifest says so: a file that a
+    /// `#[path]` leads to, or where there is no manifest the root of a crate.
+    fn leads(&self, file: &RepoPath) -> bool {
+        let by_path = self.lookup.members_named(&format!("path:{}", file.file_name())).iter().any(|outer| {
+            let table = self.lookup.exports(&Module::of_file(&outer.file).key(Part::Children));
+            table.names.get(file.as_str()).is_some_and(|export| export.aliases.iter().any(|alias| alias.name.is_none()))
+        });
+        by_path || (self.package_in(file.directory()).is_none() && self.parents_of_file(file).is_empty())
     }
 
     /// Returns the modules directly above one: more than one where several crates have its file.
@@ -177,87 +205,124 @@ impl Inference<'_> {
         }
     }
 
-    /// Returns what a name of a module means to what stands in `from`.
+    /// Returns what a name of a module means to what stands in `from`. What only a glob from outside may bring is not found.
     pub(super) fn in_module(&mut self, module: &Module, name: &str, space: Space, from: &Module) -> Option<Found> {
-        let asked = (module.clone(), Arc::from(name), space, from.clone());
-        if let Some(known) = self.names.get(&asked) {
-            return known.clone();
-        }
-        if self.depth > 60 || !self.open.insert(asked.clone()) {
-            return None;
-        }
-        let found = self.deeper(None, |this| this.find_in_module(module, name, space, from));
-        self.open.remove(&asked);
-        // What was found on the way round a cycle is not all there is.
-        if self.open.is_empty() || found.is_some() {
-            self.names.insert(asked, found.clone());
-        }
-        found
+        let asked: Asked = (module.clone(), Arc::from(name), space, from.clone());
+        self.once(asked, |this| this.find_in_module(module, name, space, from))
     }
 
     fn find_in_module(&mut self, module: &Module, name: &str, space: Space, from: &Module) -> Option<Found> {
-        let part = self.part(module, from);
-        let table = self.exports(module, part);
+        // All modules that globs lead to are asked, each once, up to those that have the name themselves.
+        let mut seen = HashSet::new();
+        let mut next = vec![(module.clone(), self.part(module, from))];
+        let mut found = Vec::new();
+        let mut mentioned = false;
+        while let Some((inner, part)) = next.pop() {
+            if !seen.insert((inner.clone(), part)) {
+                continue;
+            }
+            let table = self.exports(&inner, part);
+            if let Some(one) = self.named_in_module(&inner, &table, name, space) {
+                if seen.len() == 1 {
+                    return Some(one);
+                }
+                found.push(one);
+                continue;
+            }
+            mentioned |= table.names.contains_key(format!("?{name}").as_str());
+            let globs = self.globs_of(&inner, part, &table);
+            for further in &globs.modules {
+                next.push((further.clone(), self.part(further, &inner)));
+            }
+            found.extend(globs.enums.iter().find_map(|target| self.variant(target, name)));
+        }
+        found.retain(|found| *found != Found::Missing);
+        let found = merge(found, Reason::AmbiguousBinding)?.by("rust_glob_import");
+        Some(if mentioned { found.because(Reason::WildcardImport) } else { found })
+    }
+
+    /// Returns what is declared or imported under a name in a module.
+    fn named_in_module(&mut self, module: &Module, table: &ExportTable, name: &str, space: Space) -> Option<Found> {
         let mark = match space {
             Space::Value => 'v',
             Space::Macro => 'm',
             Space::Type | Space::Every | Space::Tokens => 't',
         };
-        let mut own = None;
-        if let Some(export) = table.names.get(format!("{mark}{name}").as_str()) {
+        let own = table.names.get(format!("{mark}{name}").as_str()).map(|export| {
             let targets: Vec<Target> = export.targets.to_vec();
-            let modules: Vec<Module> =
-                export.aliases.iter().filter_map(|alias| Module::of_key(&alias.module)).map(|(module, _)| module).collect();
+            let is_there = |alias: &&Alias| alias.name.as_deref() != Some(BESIDE) || self.leads(&module.file);
+            let modules = export.aliases.iter().filter(is_there).filter_map(|alias| Module::of_key(&alias.module));
+            let modules: Vec<Module> = modules.map(|(module, _)| module).collect();
             let reason = (targets.len().max(modules.len()) > 1).then_some(Reason::ConditionalBinding);
-            own = Some(Found::Items { targets, modules, rule: "lexical_binding", reason });
-        }
+            Found::Items { targets, modules, rule: "lexical_binding", reason }
+        });
         let marks: &[char] = if mark == 't' { &['u', 'n'] } else { &['u'] };
-        let mut found = Vec::new();
+        let mut paths: Vec<Arc<str>> = Vec::new();
         for mark in marks {
             let Some(export) = table.names.get(format!("{mark}{name}").as_str()) else { continue };
-            for alias in &export.aliases {
-                let path = alias.name.clone().unwrap_or_default();
-                found.extend(
-                    self.follow(&path, module, space).filter(|found| *found != Found::Missing || export.aliases.len() < 2),
-                );
-            }
+            paths.extend(export.aliases.iter().filter_map(|alias| alias.name.clone()));
         }
-        if let Some(own) = own {
-            // What is declared and imported under one name is so under different conditions.
-            found.retain(|found| matches!(found, Found::Items { .. }));
-            found.push(own);
-            return merge(found, Reason::ConditionalBinding);
-        }
-        if let Some(found) = merge(found, Reason::ConditionalBinding) {
-            return Some(found.by("explicit_import"));
-        }
-        let globs = table.names.get("*")?;
+        self.declared_or_imported(own, &paths, space, &mut |this, path, space| this.follow(path, module, space))
+    }
+
+    /// Puts together what is declared under a name, and the paths imported under it.
+    fn declared_or_imported(
+        &mut self,
+        own: Option<Found>,
+        paths: &[Arc<str>],
+        space: Space,
+        follow: &mut dyn FnMut(&mut Self, &str, Space) -> Option<Found>,
+    ) -> Option<Found> {
         let mut found = Vec::new();
-        let mut external = false;
-        for alias in &globs.aliases {
-            let path = alias.name.clone().unwrap_or_default();
-            match self.follow(&path, module, Space::Type) {
-                Some(Found::Items { targets, modules, .. }) => {
-                    for inner in modules {
-                        match self.in_module(&inner, name, space, module) {
-                            Some(Found::External(_)) => external = true,
-                            other => found.extend(other),
-                        }
-                    }
-                    found.extend(targets.iter().find_map(|target| self.variant(target, name)));
+        let mut lost = false;
+        let alone = own.is_none() && paths.len() == 1;
+        for path in paths {
+            match follow(self, path, space).filter(|found| *found != Found::Missing) {
+                // The standard library has modules and macros at its root, and no values.
+                Some(Found::External(path)) if space == Space::Value && is_module_of_std(&path) && !alone => {}
+                Some(one) => found.push(one),
+                None if alone => {}
+                // An import of this name in another space is no alternative, one that leads nowhere may be.
+                None => {
+                    lost |= ![Space::Type, Space::Value, Space::Macro]
+                        .into_iter()
+                        .any(|other| other != space && follow(self, path, other).is_some_and(|found| found != Found::Missing));
                 }
-                Some(Found::External(_)) => external = true,
-                _ => {}
             }
         }
-        found.retain(|found| *found != Found::Missing);
-        match merge(found, Reason::AmbiguousBinding) {
-            Some(found) if table.names.contains_key(format!("?{name}").as_str()) => {
-                Some(found.by("rust_glob_import").because(Reason::WildcardImport))
+        let is_declared = own.is_some();
+        found.extend(own);
+        // What is declared and imported under one name, or imported twice, is so under different conditions.
+        let found = merge(found, Reason::ConditionalBinding)?;
+        let found = if is_declared { found } else { found.by("explicit_import") };
+        Some(if lost { found.because(Reason::ConditionalBinding) } else { found })
+    }
+
+    /// Returns where the globs of a module lead.
+    fn globs_of(&mut self, module: &Module, part: Part, table: &ExportTable) -> Rc<Globs> {
+        let Some(globs) = table.names.get("*") else { return Rc::default() };
+        let paths: Vec<Arc<str>> = globs.aliases.iter().filter_map(|alias| alias.name.clone()).collect();
+        self.globs((module.clone(), part), &paths, &mut |this, path| this.follow(path, module, Space::Type))
+    }
+
+    /// Returns whether globs of a module lead out of the repository, at once or by others.
+    fn has_outer_globs(&mut self, module: &Module, from: &Module) -> bool {
+        let mut seen = HashSet::new();
+        let mut next = vec![(module.clone(), self.part(module, from))];
+        while let Some((inner, part)) = next.pop() {
+            if !seen.insert((inner.clone(), part)) {
+                continue;
             }
-            Some(found) => Some(found.by("rust_glob_import")),
-            None => external.then(|| Found::External(name.into())),
+            let table = self.exports(&inner, part);
+            let globs = self.globs_of(&inner, part, &table);
+            if globs.outside {
+                return true;
+            }
+            for further in &globs.modules {
+                next.push((further.clone(), self.part(further, &inner)));
+            }
         }
+        false
     }
 
     /// Returns the variant of that name of an enum.
@@ -276,16 +341,15 @@ impl Inference<'_> {
         if let Some(found) = self.in_module(module, name, space, module) {
             return Some(found);
         }
-        if space == Space::Macro {
-            let found = self.macro_above(module, name);
-            return found.or_else(|| super::known::is_in_prelude(name, space).then(|| Found::External(name.into())));
-        }
-        if space == Space::Type
-            && let Some(found) = self.crate_named(module, name)
-        {
-            return Some(found);
-        }
-        super::known::is_in_prelude(name, space).then(|| Found::External(name.into()))
+        let found = match space {
+            Space::Macro => self.macro_above(module, name),
+            Space::Type => self.crate_named(module, name),
+            _ => None,
+        };
+        found.or_else(|| {
+            let is_outside = super::known::is_in_prelude(name, space) || self.has_outer_globs(module, module);
+            is_outside.then(|| Found::External(name.into()))
+        })
     }
 
     /// Returns the crate of a name.
@@ -312,25 +376,32 @@ impl Inference<'_> {
     fn macro_above(&mut self, module: &Module, name: &str) -> Option<Found> {
         let above = self.above(module);
         for outer in above.iter() {
-            if let Some(found) = self.macro_in(outer, name, 0) {
+            if let Some(found) = self.macro_in(outer, name) {
                 return Some(found);
             }
         }
         self.macro_of_package(module, name)
     }
 
-    fn macro_in(&mut self, module: &Module, name: &str, depth: u32) -> Option<Found> {
-        let table = self.exports(module, Part::Own);
-        if let Some(export) = table.names.get(format!("m{name}").as_str()) {
-            let targets = export.targets.to_vec();
-            let reason = (targets.len() > 1).then_some(Reason::ConditionalBinding);
-            return Some(Found::Items { targets, modules: Vec::new(), rule: "rust_macro", reason });
+    /// Finds a macro in a module, or in the modules of it whose macros are used there.
+    fn macro_in(&mut self, module: &Module, name: &str) -> Option<Found> {
+        let mut seen = HashSet::new();
+        let mut next = vec![module.clone()];
+        while let Some(module) = next.pop() {
+            if !seen.insert(module.clone()) {
+                continue;
+            }
+            let table = self.exports(&module, Part::Own);
+            if let Some(export) = table.names.get(format!("m{name}").as_str()) {
+                let targets = export.targets.to_vec();
+                let reason = (targets.len() > 1).then_some(Reason::ConditionalBinding);
+                return Some(Found::Items { targets, modules: Vec::new(), rule: "rust_macro", reason });
+            }
+            let used = table.names.range::<str, _>((Bound::Included("x"), Bound::Excluded("y")));
+            let aliases = used.rev().flat_map(|(_, export)| export.aliases.iter().rev());
+            next.extend(aliases.filter_map(|alias| Some(Module::of_key(&alias.module)?.0)));
         }
-        if depth > 8 {
-            return None;
-        }
-        let used = table.names.iter().filter(|(entry, _)| entry.starts_with('x')).flat_map(|(_, export)| &export.aliases);
-        used.filter_map(|alias| Module::of_key(&alias.module)).find_map(|(inner, _)| self.macro_in(&inner, name, depth + 1))
+        None
     }
 
     fn macro_of_package(&mut self, module: &Module, name: &str) -> Option<Found> {
@@ -388,8 +459,9 @@ impl Inference<'_> {
                     match self.in_module(module, name, space, from) {
                         // Exported macros are the crate's own, wherever they are written.
                         None if space == Space::Macro && self.is_root(module) => {
-                            found.extend(self.macro_of_package(module, name))
+                            found.extend(self.macro_of_package(module, name));
                         }
+                        None if self.has_outer_globs(module, from) => found.push(Found::External(name.into())),
                         other => found.extend(other),
                     }
                 }
@@ -428,26 +500,20 @@ impl Inference<'_> {
 
     /// Returns what the items of a block say of a name.
     fn in_block(&mut self, view: u32, scope: Handle, name: &str, space: Space, module: &Module) -> Option<Found> {
-        let asked = (
-            Module { file: module.file.clone(), inner: format!("{}{{{}}}", module.inner, scope.index()).into() },
-            Arc::from(name),
-            space,
-            module.clone(),
-        );
-        if !self.open.insert(asked.clone()) {
-            return None;
-        }
-        let found = self.find_in_block(view, scope, name, space, module);
-        self.open.remove(&asked);
-        found
+        let asked = (block_as_module(module, scope), Arc::from(name), space, module.clone());
+        self.once(asked, |this| this.find_in_block(view, scope, name, space, module))
     }
 
     fn find_in_block(&mut self, view: u32, scope: Handle, name: &str, space: Space, module: &Module) -> Option<Found> {
         let file = self.view(view);
         let items = &file.outline(scope).scopes.get(scope.index())?.items;
+        let path_of = |import: u32| {
+            let import = file.outline(scope).imports.get(import as usize)?;
+            Some(join_path(file.text(import.module, scope), import.name.map_or("", |name| file.text(name, scope))))
+        };
         let mut targets = Vec::new();
-        let mut found = Vec::new();
-        let mut globs = Vec::new();
+        let mut paths: Vec<Arc<str>> = Vec::new();
+        let mut globs: Vec<Arc<str>> = Vec::new();
         for item in items {
             match item.meaning {
                 ItemMeaning::Declaration(declaration) if item.space == space && file.text(item.name, scope) == name => {
@@ -455,33 +521,28 @@ impl Inference<'_> {
                     targets.push(Target { file: file.path.clone(), definition: Some(key) });
                 }
                 ItemMeaning::Import(import) if file.text(item.name, scope) == name => {
-                    let import = file.outline(scope).imports.get(import as usize)?;
-                    let path = join_path(file.text(import.module, scope), import.name.map_or("", |name| file.text(name, scope)));
-                    found.extend(self.follow_in_block(&path, view, scope, module, space));
+                    paths.extend(path_of(import).map(Arc::from));
                 }
-                ItemMeaning::Star(import) => globs.push(import),
+                ItemMeaning::Star(import) => globs.extend(path_of(import).map(Arc::from)),
                 _ => {}
             }
         }
-        if !targets.is_empty() {
+        let own = (!targets.is_empty()).then(|| {
             let reason = (targets.len() > 1).then_some(Reason::ConditionalBinding);
-            return Some(Found::Items { targets, modules: Vec::new(), rule: "lexical_binding", reason });
+            Found::Items { targets, modules: Vec::new(), rule: "lexical_binding", reason }
+        });
+        let mut follow = |this: &mut Self, path: &str, space| this.follow_in_block(path, view, scope, module, space);
+        if let Some(found) = self.declared_or_imported(own, &paths, space, &mut follow) {
+            return Some(found);
         }
-        if let Some(found) = merge(found, Reason::ConditionalBinding) {
-            return Some(found.by("explicit_import"));
-        }
+        let mut follow = |this: &mut Self, path: &str| this.follow_in_block(path, view, scope, module, Space::Type);
+        let globs = self.globs((block_as_module(module, scope), Part::Own), &globs, &mut follow);
         let mut found = Vec::new();
-        for import in globs {
-            let import = file.outline(scope).imports.get(import as usize)?;
-            let path = file.text(import.module, scope).to_owned();
-            if let Some(Found::Items { targets, modules, .. }) = self.follow_in_block(&path, view, scope, module, Space::Type) {
-                for inner in modules {
-                    found.extend(self.in_module(&inner, name, space, module));
-                }
-                found.extend(targets.iter().find_map(|target| self.variant(target, name)));
-            }
+        for inner in &globs.modules {
+            found.extend(self.in_module(inner, name, space, module));
         }
-        found.retain(|found| !matches!(found, Found::Missing | Found::External(_)));
+        found.extend(globs.enums.iter().find_map(|target| self.variant(target, name)));
+        found.retain(|found| *found != Found::Missing);
         merge(found, Reason::AmbiguousBinding).map(|found| found.by("rust_glob_import"))
     }
 
@@ -511,6 +572,16 @@ impl Inference<'_> {
         let module = self.module_of(view, scope);
         self.crate_named(&module, name).unwrap_or_else(|| Found::External(name.into()))
     }
+}
+
+/// Returns what stands for a block where modules are told apart.
+fn block_as_module(module: &Module, scope: Handle) -> Module {
+    Module { file: module.file.clone(), inner: format!("{}{{{}}}", module.inner, scope.index()).into() }
+}
+
+fn is_module_of_std(path: &str) -> bool {
+    let mut parts = path.split("::").filter(|part| !part.is_empty());
+    matches!(parts.next(), Some("std" | "core" | "alloc")) && parts.next().is_some() && parts.next().is_none()
 }
 
 fn join_path(module: &str, name: &str) -> String {

@@ -20,7 +20,6 @@ pub(in crate::languages::rust) struct View<'a> {
     pub path: RepoPath,
     pub surface: Arc<Surface>,
     body: Option<&'a Body>,
-    package: OnceCell<Option<Rc<Package>>>,
     /// The block of each member, and the block of each trait.
     blocks: OnceCell<HashMap<Handle, Handle>>,
 }
@@ -86,7 +85,7 @@ impl View<'_> {
 
 impl<'a> Inference<'a> {
     pub(super) fn add_view(&mut self, path: &RepoPath, surface: Arc<Surface>, body: Option<&'a Body>) -> u32 {
-        let view = View { path: path.clone(), surface, body, package: OnceCell::new(), blocks: OnceCell::new() };
+        let view = View { path: path.clone(), surface, body, blocks: OnceCell::new() };
         self.views.push(Rc::new(view));
         let index = self.views.len() as u32 - 1;
         self.by_path.insert(path.clone(), Some(index));
@@ -138,10 +137,17 @@ impl<'a> Inference<'a> {
     }
 
     /// Returns the package of a file.
-    pub(super) fn package_of(&mut self, file: &RepoPath) -> Option<Rc<Package>> {
-        let view = self.view_of(file)?;
-        let view = self.view(view);
-        let found = || modules::package(file.directory(), self.lookup).map(Rc::new);
-        view.package.get_or_init(found).clone()
+    pub(super) fn package_of(&self, file: &RepoPath) -> Option<Rc<Package>> {
+        self.package_in(file.directory())
+    }
+
+    /// Returns the package of a directory.
+    pub(super) fn package_in(&self, directory: &str) -> Option<Rc<Package>> {
+        if let Some(known) = self.packages.borrow().get(directory) {
+            return known.clone();
+        }
+        let found = modules::package(directory, self.lookup).map(Rc::new);
+        self.packages.borrow_mut().insert(directory.to_owned(), found.clone());
+        found
     }
 }
