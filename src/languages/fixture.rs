@@ -152,8 +152,16 @@ pub(super) fn check(language: &'static dyn LanguageSupport, tree: &str, names: &
     assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
 }
 
-/// Returns the definitions of a file, each on a line: kind, qualified name, ordinal, lines, signature.
-pub(super) fn definitions(facts: &FileFacts) -> String {
+/// Checks the definitions of a file, each on a line: kind, qualified name, ordinal, lines, signature.
+#[track_caller]
+pub(super) fn check_definitions(facts: &FileFacts, expected: &str) {
+    let found = definitions(facts);
+    let expected: String =
+        expected.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
+    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+}
+
+fn definitions(facts: &FileFacts) -> String {
     let mut out = String::new();
     for definition in &facts.definitions {
         let key = &definition.key;

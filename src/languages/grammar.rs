@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use tree_sitter::{Language, ParseOptions, ParseState, Parser, Tree};
 
@@ -56,6 +57,23 @@ macro_rules! each_child {
     };
 }
 pub(super) use each_child;
+
+/// Returns a text with each run of white space as one space, cut off after so many bytes.
+pub(super) fn folded(text: &str, limit: usize) -> Arc<str> {
+    let mut out = String::new();
+    for word in text.split_ascii_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+        if out.len() > limit {
+            out.truncate(out.floor_char_boundary(limit));
+            out.push('…');
+            break;
+        }
+    }
+    out.into()
+}
 
 /// Parses `source`; `stop` is asked now and then, and ends the parse by saying true.
 ///

@@ -6,10 +6,12 @@
 mod ecmascript;
 #[cfg(test)]
 mod fixture;
+mod folders;
 pub mod go;
 mod grammar;
 pub mod javascript;
 mod meaning;
+mod outline;
 pub mod python;
 pub mod rust;
 mod settle;

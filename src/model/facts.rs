@@ -162,6 +162,11 @@ impl Handle {
     pub fn index(self) -> usize {
         (self.0 >> 1) as usize
     }
+
+    /// Returns the handle of another entry of the same outline.
+    pub fn beside(self, index: u32) -> Self {
+        if self.in_body() { Self::of_body(index as usize) } else { Self::of_surface(index as usize) }
+    }
 }
 
 /// Definitions, bindings and the expressions that are evidence for what they hold: the vocabulary that surface and body share.

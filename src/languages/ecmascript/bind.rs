@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::raw::*;
 use super::scoping::{Bindings, Bound};
+use crate::languages::outline::Side;
 use crate::model::facts::{
     Binding, Body, ClassShape, Declaration, Expression, FunctionShape, Handle, Import, NameId, Names, Outline, PublicStep,
     Reaching, Reference, Role, Shape, Subject, Surface, TypeForm, TypeShape, Use,
@@ -17,13 +18,6 @@ const MAX_INLINE: u32 = 6;
 
 /// How many results are kept as evidence for one function.
 const MAX_EVIDENCE: usize = 4;
-
-/// Which of the two outlines something goes into.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Side {
-    Surface,
-    Body,
-}
 
 /// One outline in the making.
 #[derive(Default)]
@@ -205,7 +199,7 @@ impl<'r, 's> Binder<'r, 's> {
             .collect();
         let outline = &mut self.builder(side).outline;
         outline.sets.push(packed);
-        Use::Many(handle_of(side, outline.sets.len() - 1))
+        Use::Many(side.handle(outline.sets.len() - 1))
     }
 
     fn kind_of(&self, binding: u32) -> Option<SymbolKind> {
@@ -298,12 +292,12 @@ impl<'r, 's> Binder<'r, 's> {
         builder.outline.imports.push(Import { module, name, root_only: false });
         let index = builder.outline.imports.len() - 1;
         builder.imports.insert(import, index as u32);
-        handle_of(side, index)
+        side.handle(index)
     }
 
     fn pack_use(&mut self, bound: Bound, name: u32, side: Side) -> Use {
         match bound {
-            Bound::Free => Use::Free(handle_of(side, self.builder(side).name(name).0 as usize)),
+            Bound::Free => Use::Free(side.handle(self.builder(side).name(name).0 as usize)),
             Bound::One(binding) if !self.raw.bindings[binding as usize].written => Use::One(self.binding(binding, side)),
             Bound::One(binding) => self.pack_all(&[binding], side),
             Bound::Many(set) => {
@@ -342,7 +336,7 @@ impl<'r, 's> Binder<'r, 's> {
         };
         let builder = self.builder(side);
         let name = builder.name(raw.name);
-        let handle = handle_of(side, builder.outline.bindings.len());
+        let handle = side.handle(builder.outline.bindings.len());
         builder.outline.bindings.push(Binding { name, role, declaration, annotation: None, value: None });
         builder.bindings.insert(binding, handle);
         builder.pending.push(Pending::Binding(binding));
@@ -399,7 +393,7 @@ impl<'r, 's> Binder<'r, 's> {
         };
         let definition = &self.definitions[raw.definition as usize];
         let builder = self.builder(side);
-        let handle = handle_of(side, builder.outline.declarations.len());
+        let handle = side.handle(builder.outline.declarations.len());
         builder.outline.declarations.push(Declaration { key: definition.key.clone(), kind: definition.kind, shape });
         builder.declarations.insert(declaration, handle);
         handle
@@ -408,7 +402,7 @@ impl<'r, 's> Binder<'r, 's> {
     fn class(&mut self, class: u32, side: Side) -> Handle {
         match self.surface.classes.get(&class) {
             Some(index) => Handle::of_surface(*index as usize),
-            None => handle_of(side, self.own_class(class, side) as usize),
+            None => side.handle(self.own_class(class, side) as usize),
         }
     }
 
@@ -427,7 +421,7 @@ impl<'r, 's> Binder<'r, 's> {
     fn function(&mut self, function: u32, side: Side) -> Handle {
         match self.surface.functions.get(&function) {
             Some(index) => Handle::of_surface(*index as usize),
-            None => handle_of(side, self.own_function(function, side) as usize),
+            None => side.handle(self.own_function(function, side) as usize),
         }
     }
 
@@ -511,7 +505,7 @@ impl<'r, 's> Binder<'r, 's> {
                 for value in &mut shape.returned {
                     let builder = self.builder(side);
                     builder.outline.expressions.push(Expression::Promise(*value));
-                    *value = handle_of(side, builder.outline.expressions.len() - 1);
+                    *value = side.handle(builder.outline.expressions.len() - 1);
                 }
             }
         }
@@ -613,7 +607,7 @@ impl<'r, 's> Binder<'r, 's> {
     fn push(&mut self, expression: Expression, side: Side) -> Handle {
         let expressions = &mut self.builder(side).outline.expressions;
         expressions.push(expression);
-        handle_of(side, expressions.len() - 1)
+        side.handle(expressions.len() - 1)
     }
 
     /// Returns whether other files cannot see a binding: what it holds must stand in its place.
@@ -635,8 +629,4 @@ impl<'r, 's> Binder<'r, 's> {
         self.inlined -= 1;
         handle
     }
-}
-
-fn handle_of(side: Side, index: usize) -> Handle {
-    if side == Side::Surface { Handle::of_surface(index) } else { Handle::of_body(index) }
 }

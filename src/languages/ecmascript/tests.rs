@@ -1,5 +1,5 @@
 use crate::languages::LanguageSupport;
-use crate::languages::fixture::{check, definitions};
+use crate::languages::fixture::{self, check};
 use crate::languages::typescript::TypeScript;
 use crate::languages::{javascript::JavaScript, python::Python};
 use crate::model::{FileFacts, ParseStatus, RepoPath};
@@ -14,10 +14,7 @@ fn facts(path: &str, source: &str) -> FileFacts {
 
 #[track_caller]
 fn check_definitions(path: &str, source: &str, expected: &str) {
-    let found = definitions(&facts(path, source));
-    let expected: String =
-        expected.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
-    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+    fixture::check_definitions(&facts(path, source), expected);
 }
 
 #[test]

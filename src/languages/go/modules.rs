@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::conditions::Condition;
+use crate::languages::folders::{ancestors, follow, join};
 use crate::languages::{Lookup, ModuleKey, ModuleResolution};
 use crate::model::RepoPath;
 
@@ -93,37 +94,6 @@ pub(super) fn is_test_of(test: &RepoPath, source: &RepoPath) -> bool {
 pub(super) fn is_vendored(path: &RepoPath) -> bool {
     let directory = path.directory();
     is_source(path) && (directory.starts_with("vendor/") || directory.contains("/vendor/"))
-}
-
-/// Returns the directory and all around it, nearest first, the top (`""`) last.
-fn ancestors(directory: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(directory), |inner| {
-        if inner.is_empty() { None } else { Some(inner.rsplit_once('/').map_or("", |(outer, _)| outer)) }
-    })
-}
-
-fn join(directory: &str, name: &str) -> String {
-    match (directory, name) {
-        (directory, "") => directory.to_owned(),
-        ("", name) => name.to_owned(),
-        _ => format!("{directory}/{name}"),
-    }
-}
-
-/// Returns the directory that a relative path leads to from another; `None` outside of the repository.
-fn follow(directory: &str, relative: &str) -> Option<String> {
-    if relative.starts_with('/') || relative.contains(':') {
-        return None;
-    }
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in relative.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 /// What a `go.mod` or `go.work` says, as far as it matters here.

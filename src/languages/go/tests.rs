@@ -13,10 +13,7 @@ fn facts(source: &str) -> FileFacts {
 /// Checks the definitions of a file.
 #[track_caller]
 fn check_definitions(source: &str, expected: &str) {
-    let found = fixture::definitions(&facts(source));
-    let expected: String =
-        expected.lines().map(str::trim).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
-    assert!(found == expected, "found:\n{found}\nexpected:\n{expected}");
+    fixture::check_definitions(&facts(source), expected);
 }
 
 /// Checks the edges of a tree whose name is one of `names`.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::vocabulary::is_standard_module;
+use crate::languages::folders::{ancestors, join};
 use crate::languages::{Lookup, ModuleKey, ModuleResolution};
 use crate::model::RepoPath;
 
@@ -56,17 +57,6 @@ fn push_new(roots: &mut Vec<String>, ranks: &mut String, root: String, rank: cha
         ranks.push(rank);
     }
     new
-}
-
-/// Returns the directory and all around it, nearest first, the top (`""`) last.
-fn ancestors(directory: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(directory), |inner| {
-        if inner.is_empty() { None } else { Some(inner.rsplit_once('/').map_or("", |(outer, _)| outer)) }
-    })
-}
-
-fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
 /// What stands at a dotted path below a directory.

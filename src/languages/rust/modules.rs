@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::packages::{self, Package, follow, join};
+use super::packages::{self, Package};
+use crate::languages::folders::{follow, join};
 use crate::languages::{Alias, Export, ExportTable, Lookup, ModuleKey};
 use crate::model::facts::{Handle, Item, ItemMeaning, ItemScope, Space, Visibility};
 use crate::model::{RepoPath, Resolution, Surface, Target};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 use crate::languages::Lookup;
+use crate::languages::folders::{ancestors, follow, join};
 
 /// One package as its files see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,37 +36,6 @@ impl Package {
         };
         self.roots.iter().any(|root| root == path) || self.folders.iter().any(is_below)
     }
-}
-
-/// Returns the directory and all around it, nearest first, the top (`""`) last.
-fn ancestors(directory: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(directory), |inner| {
-        if inner.is_empty() { None } else { Some(inner.rsplit_once('/').map_or("", |(outer, _)| outer)) }
-    })
-}
-
-pub(super) fn join(directory: &str, name: &str) -> String {
-    match (directory, name) {
-        (directory, "") => directory.to_owned(),
-        ("", name) => name.to_owned(),
-        _ => format!("{directory}/{name}"),
-    }
-}
-
-/// Returns where a relative path leads to from a directory; `None` outside of the repository.
-pub(super) fn follow(directory: &str, relative: &str) -> Option<String> {
-    if relative.starts_with('/') || relative.contains(':') {
-        return None;
-    }
-    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
-    for part in relative.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 fn manifest(directory: &str, lookup: &dyn Lookup) -> Option<Table> {

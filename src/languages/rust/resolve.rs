@@ -3,9 +3,10 @@
 //! Must not know how names are found. Invariant: an edge is `resolved_static` only when declarations lead to exactly one definition; a
 //! word among the tokens of a macro never is.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::infer::{Answer, Inference, What};
 use super::modules::Module;
@@ -25,7 +26,7 @@ pub(super) fn resolve(path: &RepoPath, facts: &FileFacts, lookup: &dyn Lookup) -
         body: &facts.body,
         inference,
         partial,
-        kinds: HashMap::new(),
+        kinds: FxHashMap::default(),
         edges: Vec::new(),
         diagnostics: Vec::new(),
         local_uses: facts.body.local_uses,
@@ -41,7 +42,7 @@ struct Resolver<'a> {
     body: &'a Body,
     inference: Inference<'a>,
     partial: bool,
-    kinds: HashMap<Target, SymbolKind>,
+    kinds: FxHashMap<Target, SymbolKind>,
     edges: Vec<Edge>,
     diagnostics: Vec<Diagnostic>,
     local_uses: u32,

@@ -31,7 +31,7 @@ impl Inference<'_> {
                 let file = self.view(place.view);
                 let shape = file.function(place.handle).and_then(|function| function.shape);
                 shape
-                    .map(|shape| Value::Instance(Place { view: place.view, handle: beside(place.handle, shape) }, None))
+                    .map(|shape| Value::Instance(Place { view: place.view, handle: place.handle.beside(shape) }, None))
                     .into_iter()
                     .collect()
             }
@@ -58,7 +58,7 @@ impl Inference<'_> {
             let file = self.view(owner.view);
             let functions = file.class(owner.handle).map(|shape| signatures(shape).clone()).unwrap_or_default();
             for function in functions {
-                let function = Place { view: owner.view, handle: beside(owner.handle, function) };
+                let function = Place { view: owner.view, handle: owner.handle.beside(function) };
                 add_all(&mut values, self.result(function, inner, view, arguments, env));
             }
             if !values.is_empty() {
@@ -206,7 +206,7 @@ impl Inference<'_> {
                 let file = self.view(place.view);
                 let calls = file.class(place.handle).map(|shape| shape.calls.clone()).unwrap_or_default();
                 for call in calls {
-                    let function = Value::Function(Place { view: place.view, handle: beside(place.handle, call) }, env.clone());
+                    let function = Value::Function(Place { view: place.view, handle: place.handle.beside(call) }, env.clone());
                     add_all(&mut values, self.expected_values(&function, argument));
                 }
             }
@@ -240,7 +240,7 @@ impl Inference<'_> {
                 let calls = file.class(place.handle).map(|shape| shape.calls.clone()).unwrap_or_default();
                 let mut values = Values::new();
                 for call in calls {
-                    let function = Value::Function(Place { view: place.view, handle: beside(place.handle, call) }, env.clone());
+                    let function = Value::Function(Place { view: place.view, handle: place.handle.beside(call) }, env.clone());
                     add_all(&mut values, self.parameter_values(&function, number));
                 }
                 values

@@ -108,7 +108,7 @@ impl Inference<'_> {
             Value::Above(place, statics) => (*place, None, 1, *statics),
             Value::Function(place, _) => {
                 let shape = self.views[place.view as usize].function(place.handle)?.shape?;
-                (Place { view: place.view, handle: beside(place.handle, shape) }, None, 0, true)
+                (Place { view: place.view, handle: place.handle.beside(shape) }, None, 0, true)
             }
             _ => return None,
         };

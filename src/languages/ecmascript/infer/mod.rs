@@ -94,11 +94,6 @@ impl View<'_> {
     }
 }
 
-/// Returns a handle of the same outline as another one.
-pub(super) fn beside(handle: Handle, index: u32) -> Handle {
-    if handle.in_body() { Handle::of_body(index as usize) } else { Handle::of_surface(index as usize) }
-}
-
 /// A class shape, or a function, of some viewed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
@@ -329,8 +324,8 @@ pub(super) fn free_name<'v>(view: &'v View<'_>, free: Handle) -> &'v str {
 /// Returns the class or function that a declaration has as its shape.
 pub(super) fn shape_of(view: u32, handle: Handle, declaration: &Declaration) -> Option<(bool, Place)> {
     match declaration.shape {
-        Shape::Class(class) => Some((true, Place { view, handle: beside(handle, class) })),
-        Shape::Function(function) => Some((false, Place { view, handle: beside(handle, function) })),
+        Shape::Class(class) => Some((true, Place { view, handle: handle.beside(class) })),
+        Shape::Function(function) => Some((false, Place { view, handle: handle.beside(function) })),
         _ => None,
     }
 }

@@ -358,7 +358,7 @@ impl Inference<'_> {
                 let Some((false, function)) = shape_of(view, declared, declaration) else { return Values::new() };
                 let shape = file.function(function.handle).and_then(|function| function.shape);
                 shape
-                    .map(|shape| Value::Instance(Place { view, handle: beside(function.handle, shape) }, None))
+                    .map(|shape| Value::Instance(Place { view, handle: function.handle.beside(shape) }, None))
                     .into_iter()
                     .collect()
             }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tree_sitter::{Node, TreeCursor};
 
-use super::outline::Side;
 use super::{Kind, Walk};
-use crate::languages::grammar::each_child;
+use crate::languages::grammar::{each_child, folded};
+use crate::languages::outline::Side;
 use crate::model::facts::{Binding, Declaration, Expression, Handle, Import, Role, Shape, Subject};
 use crate::model::{Definition, DefinitionKey, EdgeKind, Span, SymbolKind};
 
@@ -147,23 +147,6 @@ impl<'s> Walk<'s> {
         (index, Handle::of_surface(declarations.len() - 1))
     }
 
-    pub(super) fn folded(&self, start: usize, end: usize, limit: usize) -> Arc<str> {
-        let mut out = String::new();
-        for word in self.text.get(start..end).unwrap_or("").split_ascii_whitespace() {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(word);
-            if out.len() > limit {
-                let cut = (0..=limit).rev().find(|&at| out.is_char_boundary(at)).unwrap_or(0);
-                out.truncate(cut);
-                out.push('…');
-                break;
-            }
-        }
-        out.into()
-    }
-
     fn function(&mut self, cursor: &mut TreeCursor<'_>) {
         let node = cursor.node();
         let Some(name) = self.field(cursor, self.fields.name) else { return };
@@ -174,7 +157,7 @@ impl<'s> Walk<'s> {
             (None, ())
         } else {
             let header = self.field(cursor, self.fields.body).map_or(node.end_byte(), |body| body.start_byte());
-            let text = self.folded(node.start_byte(), header, MAX_SIGNATURE);
+            let text = folded(self.text.get(node.start_byte()..header).unwrap_or(""), MAX_SIGNATURE);
             let shape = Shape::Signature(signature);
             (Some(self.define(name, None, SymbolKind::Function, shape, Extent::of(node), text).0), ())
         };
@@ -200,7 +183,7 @@ impl<'s> Walk<'s> {
             None
         } else {
             let header = self.field(cursor, self.fields.body).map_or(node.end_byte(), |body| body.start_byte());
-            let text = self.folded(node.start_byte(), header, MAX_SIGNATURE);
+            let text = folded(self.text.get(node.start_byte()..header).unwrap_or(""), MAX_SIGNATURE);
             let shape = Shape::Signature(signature);
             let index = self.define(name, owner, SymbolKind::Method, shape, Extent::of(node), text).0;
             if let Some(owner) = owner {
@@ -302,7 +285,8 @@ impl<'s> Walk<'s> {
         } else {
             ""
         };
-        let text: Arc<str> = format!("{keyword}{}", self.folded(extent.start, extent.end, MAX_VALUE)).into();
+        let text: Arc<str> =
+            format!("{keyword}{}", folded(self.text.get(extent.start..extent.end).unwrap_or(""), MAX_VALUE)).into();
         let several = names.len() > 1 && repeated.values.len() == 1;
         for (position, name) in names.iter().enumerate() {
             let called = self.text_of(*name);
@@ -349,7 +333,8 @@ impl<'s> Walk<'s> {
             (SymbolKind::Interface, Some(body)) => body.start_byte() + "interface".len(),
             _ => extent.end,
         };
-        let text: Arc<str> = format!("{keyword}{}", self.folded(extent.start, header, MAX_SIGNATURE)).into();
+        let text: Arc<str> =
+            format!("{keyword}{}", folded(self.text.get(extent.start..header).unwrap_or(""), MAX_SIGNATURE)).into();
         let outer = self.source;
         (self.comments, self.next_line) = documentation;
         let mut declared = None;

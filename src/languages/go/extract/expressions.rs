@@ -5,9 +5,9 @@
 use smallvec::SmallVec;
 use tree_sitter::TreeCursor;
 
-use super::outline::Side;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
+use crate::languages::outline::Side;
 use crate::model::EdgeKind;
 use crate::model::facts::{Expression, Handle, Subject, Use};
 

@@ -5,7 +5,6 @@
 
 mod declarations;
 mod expressions;
-mod outline;
 mod scopes;
 mod statements;
 mod types;
@@ -17,10 +16,10 @@ use tree_sitter::{Language, Node};
 
 use super::conditions;
 use crate::languages::grammar::node_kinds;
-use crate::model::facts::{Body, Handle, NameId, Reference, Subject, Surface, Use};
+use crate::model::facts::{Body, Handle, NameId, Outline, Reference, Subject, Surface, Use};
 use crate::model::{Definition, EdgeKind, Place};
 
-use outline::{OutlineBuilder, Side};
+use crate::languages::outline::{OutlineBuilder, Side, arrange_definitions};
 use rustc_hash::FxHashMap;
 use scopes::Scopes;
 
@@ -255,16 +254,16 @@ impl<'s> Walk<'s> {
         }
         surface.module = self.module.map(|module| self.surface.name(module));
         surface.condition = condition.map(|condition| self.surface.own_name(condition));
-        surface.outline = self.surface.finish();
+        surface.outline = finished(self.surface);
         for reference in &mut self.references {
             if let Some(source) = reference.source() {
-                reference.source = order[source as usize] + 1;
+                reference.source = order[source as usize] as u32 + 1;
             }
         }
         self.references.sort_by_key(|reference| reference.start);
         self.references.shrink_to_fit();
         let body = Body {
-            outline: self.body.finish(),
+            outline: finished(self.body),
             line_starts: self.line_starts,
             references: self.references,
             local_uses: self.local_uses,
@@ -273,7 +272,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Gives methods the type of their receiver as parent, and brings parents before children. Returns the new index of each definition.
-    fn order_definitions(&mut self) -> Vec<u32> {
+    fn order_definitions(&mut self) -> Vec<usize> {
         let types: FxHashMap<&str, u32> = self
             .definitions
             .iter()
@@ -287,25 +286,12 @@ impl<'s> Walk<'s> {
             self.definitions[method as usize].parent = Some(parent);
         }
         // A method goes to its own place, or right after its type where that comes later.
-        let mut sorted: Vec<u32> = (0..self.definitions.len() as u32).collect();
-        sorted.sort_by_key(|&index| match self.definitions[index as usize].parent {
+        let mut order: Vec<usize> = (0..self.definitions.len()).collect();
+        order.sort_by_key(|&index| match self.definitions[index].parent.map(|parent| parent as usize) {
             Some(parent) if parent > index => (parent, 1, index),
             _ => (index, 0, index),
         });
-        let mut places = vec![0; sorted.len()];
-        for (place, &index) in sorted.iter().enumerate() {
-            places[index as usize] = place as u32;
-        }
-        let mut definitions: Vec<Option<Definition>> = std::mem::take(&mut self.definitions).into_iter().map(Some).collect();
-        self.definitions = sorted
-            .into_iter()
-            .filter_map(|index| {
-                let mut definition = definitions[index as usize].take()?;
-                definition.parent = definition.parent.map(|parent| places[parent as usize]);
-                Some(definition)
-            })
-            .collect();
-        places
+        arrange_definitions(&mut self.definitions, &order)
     }
 
     fn kind(&self, node: Node<'_>) -> Kind {
@@ -390,4 +376,13 @@ impl<'s> Walk<'s> {
         let text = text.trim_matches('\n').trim_end();
         (!text.trim().is_empty()).then(|| Arc::from(text))
     }
+}
+
+/// Ends the making of an outline, whose bindings follow the declarations to their places.
+fn finished(builder: OutlineBuilder<'_>) -> Outline {
+    let (mut outline, places) = builder.finish();
+    for declaration in outline.bindings.iter_mut().filter_map(|binding| binding.declaration.as_mut()) {
+        *declaration = Handle::of_surface(places[declaration.index()]);
+    }
+    outline
 }

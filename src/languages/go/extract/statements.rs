@@ -4,9 +4,9 @@
 
 use tree_sitter::{Node, TreeCursor};
 
-use super::outline::Side;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
+use crate::languages::outline::Side;
 use crate::model::facts::{Expression, Handle, Role};
 
 /// Whether a name gets an index or key, or an element, when iterating.

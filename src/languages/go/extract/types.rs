@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tree_sitter::{Node, TreeCursor};
 
 use super::declarations::Extent;
-use super::outline::Side;
 use super::{Kind, Walk};
-use crate::languages::grammar::each_child;
+use crate::languages::grammar::{each_child, folded};
+use crate::languages::outline::Side;
 use crate::model::facts::{Binding, Expression, Handle, Role, Shape, Signature, Subject, TypeForm, TypeShape, Use};
 use crate::model::{EdgeKind, SymbolKind};
 
@@ -480,7 +480,7 @@ impl<'s> Walk<'s> {
         let id = self.name(side, called);
         shape.methods.push((id, signature));
         if let Some((parent, owner)) = declared {
-            let text: Arc<str> = self.folded(node.start_byte(), node.end_byte(), 400);
+            let text: Arc<str> = folded(self.text.get(node.start_byte()..node.end_byte()).unwrap_or(""), 400);
             let made = Shape::Signature(signature);
             let (index, _) = self.define(name, Some(owner), SymbolKind::Method, made, Extent::of(node), text);
             self.definitions[index as usize].parent = Some(parent);

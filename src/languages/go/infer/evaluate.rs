@@ -91,12 +91,11 @@ impl Inference<'_> {
             }
             Expression::Channel(inner) => Meaning::Type(Type::Channel(Rc::new(self.type_of(index, inner, arguments)))),
             Expression::Anonymous(shape) => {
-                let shape = if handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+                let shape = handle.beside(shape);
                 Meaning::Type(Type::Shape { view: index, shape, arguments: Rc::clone(arguments) })
             }
             Expression::Signature(signature) => {
-                let signature = signature as usize;
-                let signature = if handle.in_body() { Handle::of_body(signature) } else { Handle::of_surface(signature) };
+                let signature = handle.beside(signature);
                 Meaning::Type(Type::Function { view: index, signature, arguments: Rc::clone(arguments) })
             }
             Expression::Literal => Meaning::Value(Type::Basic("")),

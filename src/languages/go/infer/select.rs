@@ -200,8 +200,7 @@ impl Inference<'_> {
             if view.text(*method, shape) != name || !self.is_meant(index, name, from) {
                 continue;
             }
-            let signature = *signature as usize;
-            let signature = if shape.in_body() { Handle::of_body(signature) } else { Handle::of_surface(signature) };
+            let signature = shape.beside(*signature);
             let function = Type::Function { view: index, signature, arguments: Rc::clone(arguments) };
             let declared = named.and_then(|(at, declaration)| self.interface_method(at, declaration, index, shape, name));
             return Here::Member(match declared {

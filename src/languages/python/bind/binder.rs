@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use crate::languages::outline::Side;
 use crate::languages::python::raw::{NONE, QuickMap, Raw, RawBinding, RawRole};
 use crate::model::facts::{Handle, NameId, Names, Outline};
 
@@ -62,13 +63,6 @@ pub(super) enum Bound {
     Many(u32),
 }
 
-/// Which of the two outlines an expression goes into.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Surface,
-    Body,
-}
-
 /// One outline in the making.
 #[derive(Default)]
 pub(super) struct OutlineBuilder {
@@ -94,10 +88,6 @@ impl OutlineBuilder {
         self.outline.expressions.shrink_to_fit();
         self.outline
     }
-}
-
-pub(super) fn handle_of(side: Side, index: usize) -> Handle {
-    if side == Side::Surface { Handle::of_surface(index) } else { Handle::of_body(index) }
 }
 
 impl<'r, 's> Binder<'r, 's> {

@@ -2,7 +2,8 @@
 //!
 //! Must not know their targets. Invariant: references stand in the order of their places.
 
-use super::binder::{Binder, Bound, Side};
+use super::binder::{Binder, Bound};
+use crate::languages::outline::Side;
 use crate::languages::python::raw::{NONE, RawRole, RawSubject};
 use crate::model::facts::{Body, Handle, Reference, Subject};
 

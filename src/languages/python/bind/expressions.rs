@@ -3,7 +3,8 @@
 //! Must not know what they hold. Invariant: the surface refers to nothing of the body; what it needs from there is inlined, at most
 //! [`MAX_INLINE`] steps deep.
 
-use super::binder::{Binder, Bound, Side, handle_of};
+use super::binder::{Binder, Bound};
+use crate::languages::outline::Side;
 use crate::languages::python::library;
 use crate::languages::python::raw::{NONE, RawExpression, RawRole};
 use crate::model::facts::{Binding, Expression, Handle, Reaching, Use};
@@ -199,7 +200,7 @@ impl Binder<'_, '_> {
         known.unwrap_or_else(|| {
             let outline = self.outline_mut(side);
             outline.expressions.push(Expression::Literal);
-            handle_of(side, outline.expressions.len() - 1)
+            side.handle(outline.expressions.len() - 1)
         })
     }
 
@@ -215,7 +216,7 @@ impl Binder<'_, '_> {
 
     pub(super) fn pack_use(&mut self, bound: Bound, name: u32, side: Side) -> Use {
         match bound {
-            Bound::Free => Use::Free(handle_of(side, self.builder(side).name(name).0 as usize)),
+            Bound::Free => Use::Free(side.handle(self.builder(side).name(name).0 as usize)),
             Bound::One(binding) => Use::One(self.pack_binding(binding, side)),
             Bound::Many(set) => {
                 let known = if side == Side::Surface { &self.surface_sets } else { &self.body_sets };
@@ -231,7 +232,7 @@ impl Binder<'_, '_> {
                     })
                     .collect();
                 let outline = self.outline_mut(side);
-                let handle = handle_of(side, outline.sets.len());
+                let handle = side.handle(outline.sets.len());
                 outline.sets.push(packed);
                 let known = if side == Side::Surface { &mut self.surface_sets } else { &mut self.body_sets };
                 known.insert(set, handle);
@@ -256,7 +257,7 @@ impl Binder<'_, '_> {
         let declaration = self.declaration_of(raw);
         let builder = self.builder(side);
         let name = builder.name(raw.name);
-        let handle = handle_of(side, builder.outline.bindings.len());
+        let handle = side.handle(builder.outline.bindings.len());
         builder.outline.bindings.push(Binding { name, role, declaration, annotation: None, value: None });
         if side == Side::Surface {
             self.surface_bindings[binding as usize] = Some(handle);

@@ -2,7 +2,8 @@
 //!
 //! Must not know other files' classes. Invariant: an attribute and a function keep at most [`MAX_EVIDENCE`] kinds of evidence.
 
-use super::binder::{Binder, Bound, Side, handle_of};
+use super::binder::{Binder, Bound};
+use crate::languages::outline::Side;
 use crate::languages::python::library;
 use crate::languages::python::raw::{NONE, RawClass, RawExpression, RawFunction, RawRole, RawShape, ScopeKind};
 use crate::model::facts::{AttributeEvidence, ClassShape, Expression, FunctionShape, Handle, Shape};
@@ -106,7 +107,7 @@ impl Binder<'_, '_> {
                     if function.generator {
                         let outline = self.outline_mut(side);
                         outline.expressions.push(Expression::Sequence(handle));
-                        handle = handle_of(side, outline.expressions.len() - 1);
+                        handle = side.handle(outline.expressions.len() - 1);
                     }
                     if !shape.returned.contains(&handle) {
                         shape.returned.push(handle);

@@ -2,7 +2,8 @@
 //!
 //! Must not know references. Invariant: it is packed in the order of names, declarations and bindings, never of places.
 
-use super::binder::{Binder, Bound, Side, handle_of};
+use super::binder::{Binder, Bound};
+use crate::languages::outline::Side;
 use crate::languages::python::raw::{NONE, RawBinding, RawExpression, RawPublic, RawRole, RawShape, ScopeKind};
 use crate::model::facts::{
     Binding, ClassShape, Declaration, FunctionShape, Handle, Import, PublicStep, Reaching, Role, Shape, Surface,
@@ -15,7 +16,7 @@ impl Binder<'_, '_> {
             let (builder, side) =
                 if declaration.outer { (&mut self.surface, Side::Surface) } else { (&mut self.body, Side::Body) };
             let outline = &mut builder.outline;
-            let handle = handle_of(side, outline.declarations.len());
+            let handle = side.handle(outline.declarations.len());
             let shape = match declaration.shape {
                 RawShape::Class(_) => {
                     outline.classes.push(ClassShape::default());

@@ -2,13 +2,14 @@
 //!
 //! Must not know bodies. Invariant: in the end parents come before children.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tree_sitter::{Node, TreeCursor};
 
-use super::outline::Side;
 use super::{Kind, Walk};
+use crate::languages::grammar::folded;
+use crate::languages::outline::{Side, arrange_definitions};
 use crate::model::facts::{Declaration, Handle, Shape};
 use crate::model::{Definition, DefinitionKey, Span, SymbolKind};
 
@@ -109,7 +110,7 @@ impl<'s> Walk<'s> {
         let (start, row) = pending.attributes.unwrap_or((node.start_byte(), node.start_position().row));
         let documentation = pending.documentation.join("\n");
         let documentation = documentation.trim_matches('\n').trim_end();
-        let signature = self.folded(node.start_byte(), head_end, MAX_SIGNATURE);
+        let signature = folded(self.text.get(node.start_byte()..head_end).unwrap_or(""), MAX_SIGNATURE);
         self.definitions.push(Definition {
             key: key.clone(),
             name: text.into(),
@@ -141,27 +142,10 @@ impl<'s> Walk<'s> {
         }
     }
 
-    pub(super) fn folded(&self, start: usize, end: usize, limit: usize) -> Arc<str> {
-        let mut out = String::new();
-        for word in self.text.get(start..end).unwrap_or("").split_ascii_whitespace() {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(word);
-            if out.len() > limit {
-                let cut = (0..=limit).rev().find(|&at| out.is_char_boundary(at)).unwrap_or(0);
-                out.truncate(cut);
-                out.push('…');
-                break;
-            }
-        }
-        out.into()
-    }
-
     /// Gives members the type of their block as parent and the heads of blocks their type as source, and brings parents before
     /// children. Returns the new index of each definition.
-    pub(super) fn order_definitions(&mut self) -> Vec<u32> {
-        let mut types: HashMap<Arc<str>, u32> = HashMap::new();
+    pub(super) fn order_definitions(&mut self) -> Vec<usize> {
+        let mut types: FxHashMap<Arc<str>, u32> = FxHashMap::default();
         for (index, definition) in self.definitions.iter().enumerate().filter(|(_, definition)| is_type(definition.kind)) {
             types.entry(Arc::clone(&definition.key.qualified)).or_insert(index as u32);
         }
@@ -195,22 +179,9 @@ impl<'s> Walk<'s> {
             }
             places.push(place);
         }
-        let mut sorted: Vec<u32> = (0..self.definitions.len() as u32).collect();
-        sorted.sort_by_key(|index| places[*index as usize]);
-        let mut moved = vec![0; sorted.len()];
-        for (place, &index) in sorted.iter().enumerate() {
-            moved[index as usize] = place as u32;
-        }
-        let mut definitions: Vec<Option<Definition>> = std::mem::take(&mut self.definitions).into_iter().map(Some).collect();
-        self.definitions = sorted
-            .into_iter()
-            .filter_map(|index| {
-                let mut definition = definitions[index as usize].take()?;
-                definition.parent = definition.parent.map(|parent| moved[parent as usize]);
-                Some(definition)
-            })
-            .collect();
-        moved
+        let mut order: Vec<usize> = (0..self.definitions.len()).collect();
+        order.sort_by_key(|index| places[*index]);
+        arrange_definitions(&mut self.definitions, &order)
     }
 
     /// Returns the side on which a handle of the current position may be pushed.

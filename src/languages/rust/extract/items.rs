@@ -7,18 +7,21 @@ use std::sync::Arc;
 use tree_sitter::{Node, TreeCursor};
 
 use super::definitions::Made;
-use super::outline::Side;
 use super::scopes::Local;
 use super::{Kind, Position, Walk};
 use crate::languages::grammar::each_child;
+use crate::languages::outline::Side;
 use crate::model::facts::{
-    Binding, Expression, Handle, Import, Item, ItemMeaning, ItemScope, Role, Shape, Signature, Space, Subject, TypeForm,
+    Binding, Expression, Handle, Import, Item, ItemMeaning, ItemScope, NameId, Role, Shape, Signature, Space, Subject, TypeForm,
     TypeShape, Visibility,
 };
 use crate::model::{EdgeKind, SymbolKind};
 
 /// Names of the fields of a tuple.
 const PLACES: [&str; 16] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
+
+/// Names and types of fields, or of variants and what they hold.
+type Fields = Vec<(NameId, Option<Handle>)>;
 
 impl<'s> Walk<'s> {
     pub(super) fn is_item(kind: Kind) -> bool {
@@ -171,8 +174,40 @@ impl<'s> Walk<'s> {
     }
 
     fn structure(&mut self, cursor: &mut TreeCursor<'_>) {
+        let mut is_value = true;
+        let made = self.type_of_fields(cursor, SymbolKind::Struct, TypeForm::default(), |walk, cursor| {
+            is_value = walk.kind(cursor.node()) == Kind::OrderedFields;
+            walk.fields_of(cursor)
+        });
+        let Some((name, declaration)) = made.filter(|_| is_value) else { return };
+        let visibility = self.visibility(cursor.node());
+        self.declare(name, Space::Value, visibility, ItemMeaning::Declaration(declaration));
+    }
+
+    fn enumeration(&mut self, cursor: &mut TreeCursor<'_>) {
+        self.type_of_fields(cursor, SymbolKind::Enum, TypeForm::Enum, |walk, cursor| {
+            let mut variants = Vec::new();
+            each_child!(cursor, {
+                match walk.kind(cursor.node()) {
+                    Kind::EnumVariant => variants.extend(walk.variant(cursor)),
+                    Kind::Attribute => walk.attribute(cursor.node()),
+                    _ => {}
+                }
+            });
+            variants
+        });
+    }
+
+    /// Defines a struct or an enum, whose body `fields` walks; returns its name and declaration.
+    fn type_of_fields(
+        &mut self,
+        cursor: &mut TreeCursor<'_>,
+        kind: SymbolKind,
+        form: TypeForm,
+        mut fields: impl FnMut(&mut Self, &mut TreeCursor<'_>) -> Fields,
+    ) -> Option<(&'s str, Handle)> {
         let node = cursor.node();
-        let Some(name) = self.field(cursor, self.fields.name) else { return };
+        let name = self.field(cursor, self.fields.name)?;
         let pending = self.take_pending();
         let before = self.references.len();
         let text = self.name_of(name);
@@ -181,15 +216,13 @@ impl<'s> Walk<'s> {
         let scope = self.position.scope;
         let itself = self.outline(side).search(side, scope, text, Space::Type);
         self.bind_self_type(itself);
-        let mut shape = TypeShape::default();
-        let mut is_value = true;
+        let mut shape = TypeShape { form, ..TypeShape::default() };
         each_child!(cursor, {
             let field = cursor.field_id();
             if field == self.fields.type_parameters {
                 shape.parameters = self.type_parameters(cursor);
             } else if field == self.fields.body {
-                is_value = self.kind(cursor.node()) == Kind::OrderedFields;
-                shape.fields = self.fields_of(cursor);
+                shape.fields = fields(self, cursor);
             } else if self.kind(cursor.node()) == Kind::WhereClause {
                 self.where_clause(cursor);
             }
@@ -197,17 +230,15 @@ impl<'s> Walk<'s> {
         self.scopes.leave();
         let head_end = self.head_end(cursor);
         let shape = Shape::Type(self.outline(side).shape(shape));
-        let (index, declaration) = self.define(Made { name, node, kind: SymbolKind::Struct, shape, head_end }, None, pending);
+        let (index, declaration) = self.define(Made { name, node, kind, shape, head_end }, None, pending);
         self.belong(before, index);
         let visibility = self.visibility(node);
         self.declare(text, Space::Type, visibility, ItemMeaning::Declaration(declaration));
-        if is_value {
-            self.declare(text, Space::Value, visibility, ItemMeaning::Declaration(declaration));
-        }
+        Some((text, declaration))
     }
 
     /// Walks the fields of a struct or of a variant; returns their names and types.
-    fn fields_of(&mut self, cursor: &mut TreeCursor<'_>) -> Vec<(crate::model::facts::NameId, Option<Handle>)> {
+    fn fields_of(&mut self, cursor: &mut TreeCursor<'_>) -> Fields {
         let side = self.side();
         let mut fields = Vec::new();
         each_child!(cursor, {
@@ -235,44 +266,7 @@ impl<'s> Walk<'s> {
         fields
     }
 
-    fn enumeration(&mut self, cursor: &mut TreeCursor<'_>) {
-        let node = cursor.node();
-        let Some(name) = self.field(cursor, self.fields.name) else { return };
-        let pending = self.take_pending();
-        let before = self.references.len();
-        let text = self.name_of(name);
-        let side = self.side();
-        self.scopes.enter();
-        let scope = self.position.scope;
-        let itself = self.outline(side).search(side, scope, text, Space::Type);
-        self.bind_self_type(itself);
-        let mut shape = TypeShape { form: TypeForm::Enum, ..TypeShape::default() };
-        each_child!(cursor, {
-            let field = cursor.field_id();
-            if field == self.fields.type_parameters {
-                shape.parameters = self.type_parameters(cursor);
-            } else if field == self.fields.body {
-                each_child!(cursor, {
-                    match self.kind(cursor.node()) {
-                        Kind::EnumVariant => shape.fields.extend(self.variant(cursor)),
-                        Kind::Attribute => self.attribute(cursor.node()),
-                        _ => {}
-                    }
-                });
-            } else if self.kind(cursor.node()) == Kind::WhereClause {
-                self.where_clause(cursor);
-            }
-        });
-        self.scopes.leave();
-        let head_end = self.head_end(cursor);
-        let shape = Shape::Type(self.outline(side).shape(shape));
-        let (index, declaration) = self.define(Made { name, node, kind: SymbolKind::Enum, shape, head_end }, None, pending);
-        self.belong(before, index);
-        let visibility = self.visibility(node);
-        self.declare(text, Space::Type, visibility, ItemMeaning::Declaration(declaration));
-    }
-
-    fn variant(&mut self, cursor: &mut TreeCursor<'_>) -> Option<(crate::model::facts::NameId, Option<Handle>)> {
+    fn variant(&mut self, cursor: &mut TreeCursor<'_>) -> Option<(NameId, Option<Handle>)> {
         let side = self.side();
         let name = self.name_of(self.field(cursor, self.fields.name)?);
         let mut held = None;

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 
 use tree_sitter::TreeCursor;
 
-use super::outline::Side;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
+use crate::languages::outline::Side;
 use crate::model::EdgeKind;
 use crate::model::facts::{Expression, Handle, Space, Subject};
 

@@ -8,24 +8,25 @@ mod expressions;
 mod items;
 mod macros;
 mod members;
-mod outline;
 mod paths;
 mod patterns;
 mod scopes;
 mod types;
 
-use std::collections::HashMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, OnceLock};
 
+use rustc_hash::FxHashMap;
 use tree_sitter::{Language, Node, TreeCursor};
 
 use crate::languages::grammar::node_kinds;
-use crate::model::facts::{Body, Expression, Handle, ItemScope, NameId, Primitive, Reference, Subject, Surface};
+use crate::model::facts::{
+    Body, Expression, Handle, ItemMeaning, ItemScope, NameId, Outline, Primitive, Reference, Subject, Surface,
+};
 use crate::model::{Definition, EdgeKind, Place};
 
+use crate::languages::outline::{OutlineBuilder, Side};
 pub(super) use macros::rewrite;
-use outline::{OutlineBuilder, Side};
 use scopes::Scopes;
 
 /// How deep blocks, types and expressions may nest.
@@ -268,7 +269,7 @@ struct Walk<'s> {
     owners: Vec<(u32, Arc<str>)>,
     /// References in the head of an implementation, which belong to the type of that name.
     heads: Vec<(std::ops::Range<usize>, Arc<str>)>,
-    ordinals: HashMap<Arc<str>, u16>,
+    ordinals: FxHashMap<Arc<str>, u16>,
     scopes: Scopes<'s>,
     position: Position,
     /// Index plus one of the definition that references belong to.
@@ -296,7 +297,7 @@ pub(super) fn extract(text: &str, root: Node<'_>, line_starts: Vec<u32>) -> Extr
         definitions: Vec::new(),
         owners: Vec::new(),
         heads: Vec::new(),
-        ordinals: HashMap::new(),
+        ordinals: FxHashMap::default(),
         scopes: Scopes::default(),
         position: Position { side: Side::Surface, scope, prefix: "".into(), parent: 0 },
         source: 0,
@@ -315,15 +316,15 @@ impl<'s> Walk<'s> {
         let order = self.order_definitions();
         for reference in &mut self.references {
             if let Some(source) = reference.source() {
-                reference.source = order[source as usize] + 1;
+                reference.source = order[source as usize] as u32 + 1;
             }
         }
         self.references.sort_by_key(|reference| reference.start);
         self.references.shrink_to_fit();
         let (mut outer, surface_places) = self.surface.finish();
         let (mut inner, body_places) = self.body.finish();
-        outline::follow(&mut outer, &surface_places, &body_places);
-        outline::follow(&mut inner, &surface_places, &body_places);
+        follow(&mut outer, &surface_places, &body_places);
+        follow(&mut inner, &surface_places, &body_places);
         let surface = Surface { outline: outer, ..Surface::default() };
         let body =
             Body { outline: inner, line_starts: self.line_starts, references: self.references, local_uses: self.local_uses };
@@ -364,7 +365,6 @@ impl<'s> Walk<'s> {
         self.outline(side).expression(side, expression)
     }
 
-    /// Returns a value of which nothing is known but that it is the language's own.
     /// Returns a value of one of the language's own types.
     fn primitive(&mut self, primitive: Primitive) -> Handle {
         if let Some(known) = self.primitives[primitive as usize] {
@@ -375,6 +375,7 @@ impl<'s> Walk<'s> {
         made
     }
 
+    /// Returns a value of which nothing is known but that it is the language's own.
     fn literal(&mut self) -> Handle {
         if let Some(known) = self.literal {
             return known;
@@ -415,5 +416,31 @@ impl<'s> Walk<'s> {
         let result = inner(self);
         self.depth -= 1;
         result
+    }
+}
+
+/// Brings what scopes mention into order, and the handles of declarations in an outline to the places these have in the end.
+fn follow(outline: &mut Outline, surface: &[usize], body: &[usize]) {
+    let moved = |handle: &mut Handle| {
+        let places = if handle.in_body() { body } else { surface };
+        if let Some(place) = places.get(handle.index()) {
+            *handle = Side::of(*handle).handle(*place);
+        }
+    };
+    for scope in &mut outline.scopes {
+        scope.mentioned.sort_unstable();
+        scope.mentioned.dedup();
+        for item in &mut scope.items {
+            match &mut item.meaning {
+                ItemMeaning::Declaration(declaration) | ItemMeaning::Module { declaration, .. } => moved(declaration),
+                ItemMeaning::Import(_) | ItemMeaning::Star(_) | ItemMeaning::File { .. } => {}
+            }
+        }
+    }
+    for block in &mut outline.blocks {
+        block.members.iter_mut().for_each(moved);
+        if let Some((declared, _)) = &mut block.declares {
+            moved(declared);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Must not know what items are. Invariant: a scope that is left leaves nothing behind, and types and values do not hide each other.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::model::facts::Handle;
 
@@ -17,7 +17,7 @@ pub(super) enum Local {
 #[derive(Default)]
 pub(super) struct Scopes<'s> {
     /// By name, and whether it is one of types.
-    bound: HashMap<(&'s str, bool), Vec<Local>>,
+    bound: FxHashMap<(&'s str, bool), Vec<Local>>,
     /// Names in the order they were bound, all scopes.
     order: Vec<(&'s str, bool)>,
     /// Length of `order` when each open scope began.

@@ -4,11 +4,11 @@
 
 use tree_sitter::{Node, TreeCursor};
 
-use super::outline::Side;
 use super::paths::PathUse;
 use super::scopes::Local;
 use super::{Kind, Walk};
 use crate::languages::grammar::each_child;
+use crate::languages::outline::Side;
 use crate::model::EdgeKind;
 use crate::model::facts::{Binding, Expression, Handle, Primitive, Role, Signature, Space, Use};
 

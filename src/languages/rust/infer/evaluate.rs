@@ -103,7 +103,7 @@ impl Inference<'_> {
                 other => Meaning::Type(Type::Sequence(Rc::new(other.type_()))),
             },
             Expression::Signature(signature) => {
-                let signature = Place { view: index, handle: beside(handle, signature) };
+                let signature = Place { view: index, handle: handle.beside(signature) };
                 Meaning::Value(Type::Function(Function { signature, substitution: Rc::from([]) }))
             }
             Expression::Bounded(list) => {
@@ -118,7 +118,7 @@ impl Inference<'_> {
                 })
             }
             Expression::Anonymous(shape) => {
-                let shape = Place { view: index, handle: beside(handle, shape) };
+                let shape = Place { view: index, handle: handle.beside(shape) };
                 Meaning::Type(Type::Payload { shape, substitution: Rc::from([]) })
             }
             Expression::Parameter(expected, number) => match view.expression(expected) {
@@ -271,7 +271,7 @@ impl Inference<'_> {
         let Some(declared) = view.declaration(at.handle) else { return Meaning::Unknown };
         match declared.shape {
             Shape::Type(shape) => {
-                let shape = beside(at.handle, shape);
+                let shape = at.handle.beside(shape);
                 match view.shape(shape).map(|shape| shape.form) {
                     Some(TypeForm::Trait) => Meaning::Trait(Trait::Local { at, arguments: Rc::from([]) }),
                     Some(TypeForm::Alias(target)) => {
@@ -288,7 +288,7 @@ impl Inference<'_> {
                 }
             }
             Shape::Signature(signature) => {
-                let signature = Place { view: at.view, handle: beside(at.handle, signature) };
+                let signature = Place { view: at.view, handle: at.handle.beside(signature) };
                 let function = Function { signature, substitution: Rc::from([]) };
                 match declared.kind {
                     SymbolKind::Constant | SymbolKind::Variable => Meaning::Value(self.result_of(&function)),
@@ -438,7 +438,7 @@ impl Inference<'_> {
         let at = self.place_of(target)?;
         let view = self.view(at.view);
         let Shape::Type(shape) = view.declaration(at.handle)?.shape else { return None };
-        let shape = view.shape(beside(at.handle, shape))?;
+        let shape = view.shape(at.handle.beside(shape))?;
         let parameters = shape.parameters.iter().map(|handle| Place { view: at.view, handle: *handle }).collect();
         matches!(shape.form, TypeForm::Alias(_)).then_some(parameters)
     }
@@ -655,11 +655,7 @@ fn spaces(space: Space) -> &'static [Space] {
     }
 }
 
-/// Returns the handle of an entry of the same outline.
-pub(super) fn beside(handle: Handle, index: u32) -> Handle {
-    if handle.in_body() { Handle::of_body(index as usize) } else { Handle::of_surface(index as usize) }
-}
-
-fn last_of(path: &str) -> &str {
+/// Returns the last part of a path.
+pub(super) fn last_of(path: &str) -> &str {
     path.rsplit("::").next().unwrap_or(path)
 }

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use super::evaluate::last_of;
 use super::types::{ELEMENT, Type};
 use crate::model::facts::{Primitive, Space};
 
@@ -215,7 +216,7 @@ pub(super) fn is_in_prelude(name: &str, space: Space) -> bool {
 
 /// Returns the type that a path from outside names.
 pub(super) fn type_named(path: &str) -> Type {
-    let name = path.rsplit("::").next().unwrap_or(path);
+    let name = last_of(path);
     if let Some(primitive) = PRIMITIVES.iter().find(|primitive| **primitive == name) {
         return Type::Basic(primitive);
     }

@@ -315,9 +315,7 @@ impl Inference<'_> {
     pub(super) fn meaning_of_member(&mut self, fitting: &Fitting) -> Meaning {
         let file = self.view(fitting.place.view);
         let Some(declared) = file.declaration(fitting.place.handle) else { return Meaning::Unknown };
-        let side = |index: u32| {
-            if fitting.place.handle.in_body() { Handle::of_body(index as usize) } else { Handle::of_surface(index as usize) }
-        };
+        let side = |index: u32| fitting.place.handle.beside(index);
         match declared.shape {
             Shape::Signature(signature) => {
                 let signature = Place { view: fitting.place.view, handle: side(signature) };
@@ -389,7 +387,7 @@ impl Inference<'_> {
     pub(super) fn variant_of(&mut self, at: Place, type_: &Type, name: &str) -> Option<Answer> {
         let file = self.view(at.view);
         let Shape::Type(shape) = file.declaration(at.handle)?.shape else { return None };
-        let shape = if at.handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+        let shape = at.handle.beside(shape);
         let made = file.shape(shape)?;
         if made.form != TypeForm::Enum {
             return None;
@@ -397,7 +395,7 @@ impl Inference<'_> {
         let (_, held) = made.fields.iter().find(|(variant, _)| file.text(*variant, shape) == name)?;
         let held = held.and_then(|held| match file.expression(held)? {
             crate::model::facts::Expression::Anonymous(inner) => {
-                let handle = if held.in_body() { Handle::of_body(inner as usize) } else { Handle::of_surface(inner as usize) };
+                let handle = held.beside(inner);
                 Some(Place { view: at.view, handle })
             }
             _ => None,
@@ -593,7 +591,7 @@ impl Inference<'_> {
     pub(super) fn shape_of(&mut self, at: Place, arguments: &Rc<[Type]>) -> Option<(Place, Substitution)> {
         let file = self.view(at.view);
         let Shape::Type(shape) = file.declaration(at.handle)?.shape else { return None };
-        let handle = if at.handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+        let handle = at.handle.beside(shape);
         let made = file.shape(handle)?;
         let entries = made.parameters.iter().zip(arguments.iter());
         let substitution =

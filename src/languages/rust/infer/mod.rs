@@ -16,9 +16,10 @@ mod unify;
 mod view;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::modules::Module;
 use super::packages::Package;
@@ -40,14 +41,14 @@ type Asked = (Module, Arc<str>, Space, Module);
 pub(super) struct Inference<'a> {
     pub lookup: &'a dyn Lookup,
     views: Vec<Rc<View<'a>>>,
-    by_path: HashMap<RepoPath, Option<u32>>,
-    answers: HashMap<(u32, Handle), Rc<Answer>>,
-    methods: HashMap<(u32, Handle, Arc<str>), Rc<Answer>>,
+    by_path: FxHashMap<RepoPath, Option<u32>>,
+    answers: FxHashMap<(u32, Handle), Rc<Answer>>,
+    methods: FxHashMap<(u32, Handle, Arc<str>), Rc<Answer>>,
     questions: search::Questions,
-    packages: RefCell<HashMap<String, Option<Rc<Package>>>>,
-    parents: RefCell<HashMap<RepoPath, Rc<[Module]>>>,
-    above: HashMap<Module, Rc<[Module]>>,
-    implementations: HashMap<(u32, Handle, Arc<str>), Rc<[Target]>>,
+    packages: RefCell<FxHashMap<String, Option<Rc<Package>>>>,
+    parents: RefCell<FxHashMap<RepoPath, Rc<[Module]>>>,
+    above: FxHashMap<Module, Rc<[Module]>>,
+    implementations: FxHashMap<(u32, Handle, Arc<str>), Rc<[Target]>>,
     implemented: traits::Implemented,
     depth: u32,
 }
@@ -57,14 +58,14 @@ impl<'a> Inference<'a> {
         let mut inference = Self {
             lookup,
             views: Vec::new(),
-            by_path: HashMap::new(),
-            answers: HashMap::new(),
-            methods: HashMap::new(),
+            by_path: FxHashMap::default(),
+            answers: FxHashMap::default(),
+            methods: FxHashMap::default(),
             questions: search::Questions::default(),
             packages: RefCell::default(),
             parents: RefCell::default(),
-            above: HashMap::new(),
-            implementations: HashMap::new(),
+            above: FxHashMap::default(),
+            implementations: FxHashMap::default(),
             implemented: traits::Implemented::default(),
             depth: 0,
         };

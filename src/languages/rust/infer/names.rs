@@ -3,10 +3,11 @@
 //! Must not know types beyond the variants of an enum. Invariant: what is imported by name or declared goes before what a glob brings,
 //! and two globs that bring different things bring none.
 
-use std::collections::HashSet;
 use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use super::search::Globs;
 use super::{Asked, Inference};
@@ -213,7 +214,7 @@ impl Inference<'_> {
 
     fn find_in_module(&mut self, module: &Module, name: &str, space: Space, from: &Module) -> Option<Found> {
         // All modules that globs lead to are asked, each once, up to those that have the name themselves.
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut next = vec![(module.clone(), self.part(module, from))];
         let mut found = Vec::new();
         let mut mentioned = false;
@@ -307,7 +308,7 @@ impl Inference<'_> {
 
     /// Returns whether globs of a module lead out of the repository, at once or by others.
     fn has_outer_globs(&mut self, module: &Module, from: &Module) -> bool {
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut next = vec![(module.clone(), self.part(module, from))];
         while let Some((inner, part)) = next.pop() {
             if !seen.insert((inner.clone(), part)) {
@@ -330,7 +331,7 @@ impl Inference<'_> {
         let place = self.place_of(target)?;
         let view = self.view(place.view);
         let crate::model::facts::Shape::Type(shape) = view.declaration(place.handle)?.shape else { return None };
-        let shape = if place.handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+        let shape = place.handle.beside(shape);
         let made = view.shape(shape)?;
         let has = made.form == TypeForm::Enum && made.fields.iter().any(|(variant, _)| view.text(*variant, shape) == name);
         has.then(|| Found::Variant { of: target.clone(), name: name.into() })
@@ -385,7 +386,7 @@ impl Inference<'_> {
 
     /// Finds a macro in a module, or in the modules of it whose macros are used there.
     fn macro_in(&mut self, module: &Module, name: &str) -> Option<Found> {
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut next = vec![module.clone()];
         while let Some(module) = next.pop() {
             if !seen.insert(module.clone()) {

@@ -6,6 +6,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::names::Found;
 use super::{Asked, Inference};
 use crate::languages::rust::modules::{Module, Part};
@@ -32,10 +34,10 @@ type Known<T> = (T, usize);
 /// What is known and what is being asked.
 #[derive(Default)]
 pub(super) struct Questions {
-    names: std::collections::HashMap<Asked, Known<Option<Found>>>,
-    globs: std::collections::HashMap<Seen, Known<Rc<Globs>>>,
+    names: FxHashMap<Asked, Known<Option<Found>>>,
+    globs: FxHashMap<Seen, Known<Rc<Globs>>>,
     /// The height of each open question for a name.
-    open: std::collections::HashMap<Asked, usize>,
+    open: FxHashMap<Asked, usize>,
     height: usize,
     /// The lowest open question that the answer in the making hangs on.
     touched: Option<usize>,

@@ -2,11 +2,13 @@
 //!
 //! Must not know references. Invariant: a bound from outside the repository is never taken for met or unmet, but for possible.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::Inference;
+use super::evaluate::last_of;
 use super::members::{Fitting, is_of_references, last_word};
 use super::types::{Answer, Meaning, Place, Trait, Type, What};
 use super::unify::{self, fits};
@@ -21,7 +23,7 @@ const MAX_IMPLEMENTATIONS: usize = 64;
 /// Which types were found to have which traits.
 #[derive(Debug, Default)]
 pub(super) struct Implemented {
-    known: HashMap<(Type, Place), Option<bool>>,
+    known: FxHashMap<(Type, Place), Option<bool>>,
     /// What is being asked.
     open: Vec<(Type, Place)>,
     /// What was found since nothing was open.
@@ -85,7 +87,7 @@ impl Inference<'_> {
     fn asked_for(&mut self, at: Place) -> Vec<Trait> {
         let file = self.view(at.view);
         let Some(Shape::Type(shape)) = file.declaration(at.handle).map(|declared| declared.shape) else { return Vec::new() };
-        let shape = if at.handle.in_body() { Handle::of_body(shape as usize) } else { Handle::of_surface(shape as usize) };
+        let shape = at.handle.beside(shape);
         let embedded = file.shape(shape).map(|shape| shape.embedded.clone()).unwrap_or_default();
         embedded
             .into_iter()
@@ -308,8 +310,4 @@ impl Inference<'_> {
         }
         Some(perhaps)
     }
-}
-
-fn last_of(path: &str) -> &str {
-    path.rsplit("::").next().unwrap_or(path)
 }

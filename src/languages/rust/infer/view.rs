@@ -3,9 +3,10 @@
 //! Must not evaluate expressions. Invariant: a handle of a body is asked of the file in hand only.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::Inference;
 use super::types::Place;
@@ -21,7 +22,7 @@ pub(in crate::languages::rust) struct View<'a> {
     pub surface: Arc<Surface>,
     body: Option<&'a Body>,
     /// The block of each member, and the block of each trait.
-    blocks: OnceCell<HashMap<Handle, Handle>>,
+    blocks: OnceCell<FxHashMap<Handle, Handle>>,
 }
 
 impl View<'_> {
@@ -64,9 +65,9 @@ impl View<'_> {
         (0..self.body.map_or(0, |body| body.outline.blocks.len())).map(Handle::of_body)
     }
 
-    fn blocks(&self) -> &HashMap<Handle, Handle> {
+    fn blocks(&self) -> &FxHashMap<Handle, Handle> {
         self.blocks.get_or_init(|| {
-            let mut blocks = HashMap::new();
+            let mut blocks = FxHashMap::default();
             let surface = (0..self.surface.outline.blocks.len()).map(Handle::of_surface);
             for handle in surface.chain(self.body_blocks()) {
                 let Some(block) = self.block(handle) else { continue };

@@ -1,14 +1,15 @@
 //! One outline in the making: names by number, and entries that are pushed as they are met.
 //!
-//! Must not know the tree. Invariant: declarations come out sorted by their keys, so that readers find them by bisection, and every
-//! handle of one follows it.
+//! Must not know any one language or its tree. Invariant: declarations come out sorted by their keys, so that readers find them by
+//! bisection; whoever holds handles of them brings these to the places that [`OutlineBuilder::finish`] tells.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
+use rustc_hash::FxHashMap;
+
+use crate::model::Definition;
 use crate::model::facts::{
-    Binding, Declaration, Expression, Handle, Import, ItemMeaning, ItemScope, MemberBlock, NameId, Names, Outline, Search,
-    Signature, Space, TypeShape,
+    Binding, Expression, Handle, Import, ItemScope, MemberBlock, NameId, Names, Outline, Search, Signature, Space, TypeShape,
 };
 
 /// Which outline an entry belongs to: what other files see, or what only the own references need.
@@ -19,23 +20,23 @@ pub(super) enum Side {
 }
 
 impl Side {
+    pub(super) fn of(handle: Handle) -> Self {
+        if handle.in_body() { Self::Body } else { Self::Surface }
+    }
+
     pub(super) fn handle(self, index: usize) -> Handle {
         match self {
             Self::Surface => Handle::of_surface(index),
             Self::Body => Handle::of_body(index),
         }
     }
-
-    pub(super) fn of(handle: Handle) -> Self {
-        if handle.in_body() { Self::Body } else { Self::Surface }
-    }
 }
 
 #[derive(Default)]
 pub(super) struct OutlineBuilder<'s> {
-    ids: HashMap<&'s str, NameId>,
+    ids: FxHashMap<&'s str, NameId>,
     texts: Vec<Cow<'s, str>>,
-    searches: HashMap<Search, Handle>,
+    searches: FxHashMap<Search, Handle>,
     pub(super) outline: Outline,
 }
 
@@ -65,23 +66,13 @@ impl<'s> OutlineBuilder<'s> {
         })
     }
 
-    /// Ends the making. Handles of surface declarations that others hold are brought to their new places by `moved`.
+    /// Ends the making. Returns the place of each declaration as well, by the index that it was pushed at.
     pub(super) fn finish(self) -> (Outline, Vec<usize>) {
         let mut outline = self.outline;
         outline.names = Names::from_texts(self.texts.iter().map(AsRef::as_ref));
         let mut order: Vec<usize> = (0..outline.declarations.len()).collect();
         order.sort_by(|&left, &right| outline.declarations[left].key.cmp(&outline.declarations[right].key));
-        let mut places = vec![0; order.len()];
-        for (place, &index) in order.iter().enumerate() {
-            places[index] = place;
-        }
-        let mut declarations: Vec<Option<Declaration>> =
-            std::mem::take(&mut outline.declarations).into_iter().map(Some).collect();
-        outline.declarations = order.into_iter().filter_map(|index| declarations[index].take()).collect();
-        for scope in &mut outline.scopes {
-            scope.mentioned.sort_unstable();
-            scope.mentioned.dedup();
-        }
+        let places = arrange(&mut outline.declarations, &order);
         outline.bindings.shrink_to_fit();
         outline.expressions.shrink_to_fit();
         outline.types.shrink_to_fit();
@@ -124,26 +115,22 @@ impl<'s> OutlineBuilder<'s> {
     }
 }
 
-/// Brings the handles of declarations in an outline to the places these have in the end.
-pub(super) fn follow(outline: &mut Outline, surface: &[usize], body: &[usize]) {
-    let moved = |handle: &mut Handle| {
-        let places = if handle.in_body() { body } else { surface };
-        if let Some(place) = places.get(handle.index()) {
-            *handle = Side::of(*handle).handle(*place);
-        }
-    };
-    for scope in &mut outline.scopes {
-        for item in &mut scope.items {
-            match &mut item.meaning {
-                ItemMeaning::Declaration(declaration) | ItemMeaning::Module { declaration, .. } => moved(declaration),
-                ItemMeaning::Import(_) | ItemMeaning::Star(_) | ItemMeaning::File { .. } => {}
-            }
-        }
+/// Brings definitions into an order, their parents following them. Returns the new index of each.
+pub(super) fn arrange_definitions(definitions: &mut Vec<Definition>, order: &[usize]) -> Vec<usize> {
+    let places = arrange(definitions, order);
+    for definition in definitions {
+        definition.parent = definition.parent.map(|parent| places[parent as usize] as u32);
     }
-    for block in &mut outline.blocks {
-        block.members.iter_mut().for_each(moved);
-        if let Some((declared, _)) = &mut block.declares {
-            moved(declared);
-        }
+    places
+}
+
+/// Brings entries into an order, which names each index once. Returns the new index of each.
+fn arrange<T>(entries: &mut Vec<T>, order: &[usize]) -> Vec<usize> {
+    let mut places = vec![0; order.len()];
+    for (place, &index) in order.iter().enumerate() {
+        places[index] = place;
     }
+    let mut taken: Vec<Option<T>> = std::mem::take(entries).into_iter().map(Some).collect();
+    *entries = order.iter().filter_map(|&index| taken[index].take()).collect();
+    places
 }
