@@ -176,8 +176,9 @@ impl Place {
                 let stem = own.split('.').next().unwrap_or_default();
                 let random = stem.len() >= 16 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
                 let path = format!("{below}/{}", if random { own.replace(stem, "*") } else { own });
-                // Facts are shared and kept for later builds: how many packs they take, if any, is the facts cache's affair.
-                if path != "/sextant/facts" && path != "/sextant/facts/*.pack" {
+                // Facts are shared and kept for later builds: how many packs they take, if any, is the facts cache's affair. Whether a
+                // generation is a delta, which has an overlay, may depend on what went wrong before.
+                if path != "/sextant/facts" && path != "/sextant/facts/*.pack" && !path.ends_with("graph.sqlite-wal") {
                     *found.entry(path.clone()).or_default() += 1;
                 }
                 if entry.path().is_dir() {
@@ -376,11 +377,23 @@ fn age_facts(place: &Place) {
     }
 }
 
+/// Damages a file under this name only: generations may share it.
 fn flip(path: &Path) {
     let mut bytes = fs::read(path).expect("it is ours");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
+    fs::remove_file(path).expect("it is ours");
     fs::write(path, bytes).expect("it is ours");
+}
+
+/// Damages a file under all its names.
+fn flip_in_place(path: &Path) {
+    use std::os::unix::fs::FileExt;
+    let file = fs::File::options().read(true).write(true).open(path).expect("it is ours");
+    let middle = file.metadata().expect("it is ours").len() / 2;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, middle).expect("it is ours");
+    file.write_all_at(&[byte[0] ^ 1], middle).expect("it is ours");
 }
 
 fn indexed(place: &Place) {
@@ -584,6 +597,10 @@ fn verification_finds_and_repairs() {
     for part in ["graph.sqlite", "seal"] {
         assert_eq!(check(&|place| flip(&place.generation().join(part)), &[("damaged_current", 1)]).0, 3);
     }
+    // What generations share is damaged in all of them.
+    let shared = |place: &Place| flip_in_place(&place.generation().join("graph.sqlite"));
+    assert_eq!(check(&shared, &[("damaged_current", 1), ("dropped_baselines", 2)]).0, 1);
+    assert_eq!(check(&|place| flip(&place.generation().join("graph.sqlite-wal")), &[("damaged_current", 1)]).0, 3);
     assert_eq!(check(&|place| fs::remove_file(place.generation().join("lease")).expect("ours"), &[("damaged_current", 1)]).0, 3);
     // A damaged baseline goes, and nothing else.
     for part in ["graph.sqlite", "seal"] {

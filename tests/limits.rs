@@ -53,8 +53,11 @@ fn binding(sandbox: &Sandbox) -> PathBuf {
     found.remove(0)
 }
 
+/// Returns what all files below a directory take, each once however many names it has.
 fn size_of(directory: &Path) -> u64 {
-    files_below(directory).values().map(|bytes| bytes.len() as u64).sum()
+    use std::os::unix::fs::MetadataExt;
+    let found = files_below(directory).into_keys().map(|path| fs::metadata(directory.join(path)).expect("it is there"));
+    found.map(|file| (file.ino(), file.len())).collect::<std::collections::BTreeMap<_, _>>().values().sum()
 }
 
 fn generations(sandbox: &Sandbox) -> usize {

@@ -3,7 +3,7 @@
 //! Must not know where facts come from. Invariant: between two calls no clone of the storage is alive, because in salsa a write waits
 //! for all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -83,13 +83,17 @@ pub struct Stale {
     pub removed: Vec<RepoPath>,
 }
 
+/// What the references of each file came to, by path.
+pub type AllEdges = Arc<Vec<(RepoPath, Arc<FileEdges>)>>;
+
 /// The edges of every source file.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
-    /// Sorted by path.
-    pub edges: Vec<(RepoPath, Arc<FileEdges>)>,
+    pub edges: AllEdges,
     /// How many files were resolved anew.
     pub resolved_files: u64,
+    /// Whether nothing changed since the last time but what no other file may see: names of modules stay, too.
+    pub only_bodies: bool,
 }
 
 /// State that all handles of one database share.
@@ -202,6 +206,15 @@ pub struct Database {
     known: BTreeMap<RepoPath, Known>,
     /// How many inputs name the facts of a content.
     uses: FxHashMap<(ContentHash, Dialect), u32>,
+    settled: Option<Settled>,
+}
+
+/// The edges of all files, as long as nothing has changed since but what no other file may see: then only those files are resolved again, and
+/// nothing is asked of the rest.
+struct Settled {
+    edges: AllEdges,
+    /// The files that changed since.
+    touched: BTreeSet<RepoPath>,
 }
 
 impl std::fmt::Debug for Database {
@@ -237,7 +250,7 @@ impl Database {
         let inventory = Inventory::builder(tree).durability(Durability::HIGH).new(&handle);
         let settings = Settings::builder(shared_roots(source_roots)).durability(Durability::HIGH).new(&handle);
         handle.inputs = Some((inventory, settings));
-        Self { handle, known: BTreeMap::new(), uses: FxHashMap::default() }
+        Self { handle, known: BTreeMap::new(), uses: FxHashMap::default(), settled: None }
     }
 
     /// Replaces the configured source roots.
@@ -245,6 +258,7 @@ impl Database {
         let roots = shared_roots(source_roots);
         let settings = self.handle.settings();
         if settings.source_roots(&self.handle) != roots {
+            self.settled = None;
             settings.set_source_roots(&mut self.handle).to(roots);
         }
     }
@@ -312,6 +326,7 @@ impl Database {
                 Outcome::Text | Outcome::Failed => Content::Failed,
             };
             if let Some(input) = self.input(&path) {
+                self.note_change(input, &path, content);
                 self.set_content(input, content, &mut released);
                 continue;
             }
@@ -337,6 +352,7 @@ impl Database {
             self.handle.sorted = sorted.into_iter().map(|(_, file)| *file).collect();
         }
         if paths_changed {
+            self.settled = None;
             let tree = Arc::new(Tree::new(self.known.keys()));
             self.handle.inventory().set_tree(&mut self.handle).to(tree);
         }
@@ -369,6 +385,28 @@ impl Database {
     fn count_use(&mut self, content: Content, dialect: Dialect) {
         if let Content::Facts(hash) = content {
             *self.uses.entry((hash, dialect)).or_default() += 1;
+        }
+    }
+
+    /// Notes that a file is about to have another content. What other files may see of it is its surface and how well it was read.
+    fn note_change(&mut self, input: FileContent, path: &RepoPath, after: Content) {
+        let Some(settled) = &mut self.settled else { return };
+        let facts = |content, dialect| match content {
+            Content::Facts(hash) => self.handle.stored_facts(hash, dialect),
+            Content::Absent | Content::Failed => None,
+        };
+        let stays_the_same = match input {
+            FileContent::Configuration(file) => file.content(&self.handle) == after,
+            FileContent::Source(file) => {
+                let dialect = file.dialect(&self.handle);
+                let both = facts(file.content(&self.handle), dialect).zip(facts(after, dialect));
+                both.is_some_and(|(before, after)| before.surface == after.surface && before.parse == after.parse)
+            }
+        };
+        if stays_the_same {
+            settled.touched.insert(path.clone());
+        } else {
+            self.settled = None;
         }
     }
 
@@ -416,13 +454,39 @@ impl Database {
     ///
     /// # Errors
     /// [`AnalysisError::Panicked`] when a language's rules broke down; inputs and memos stay as they are.
-    pub fn resolve_all(&self, threads: usize) -> Result<Resolved, AnalysisError> {
+    pub fn resolve_all(&mut self, threads: usize) -> Result<Resolved, AnalysisError> {
         let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
-        let files = self.present();
-        self.prepare(threads, &files)?;
-        let edges = run(threads, &self.handle, &files, file_edges)?;
-        let edges = files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect();
-        Ok(Resolved { edges, resolved_files: self.handle.shared.resolutions.load(Ordering::Relaxed) - before })
+        let only_bodies = self.settled.is_some();
+        let edges = match self.settled.take() {
+            Some(Settled { edges, touched }) => self.resolve_touched(edges, &touched, threads)?,
+            None => {
+                let files = self.present();
+                self.prepare(threads, &files)?;
+                let edges = run(threads, &self.handle, &files, file_edges)?;
+                Arc::new(files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect())
+            }
+        };
+        self.settled = Some(Settled { edges: Arc::clone(&edges), touched: BTreeSet::new() });
+        let resolved_files = self.handle.shared.resolutions.load(Ordering::Relaxed) - before;
+        Ok(Resolved { edges, resolved_files, only_bodies })
+    }
+
+    /// Returns the edges of all files, of which only the touched ones may have changed.
+    fn resolve_touched(&self, edges: AllEdges, touched: &BTreeSet<RepoPath>, threads: usize) -> Result<AllEdges, AnalysisError> {
+        let files: Vec<_> = touched.iter().filter_map(|path| self.handle.source_file(path.as_str())).collect();
+        if files.is_empty() {
+            return Ok(edges);
+        }
+        self.prepare(threads, &self.present())?;
+        let fresh = run(threads, &self.handle, &files, file_edges)?;
+        let mut edges = Arc::unwrap_or_clone(edges);
+        for (file, fresh) in files.iter().zip(fresh) {
+            let path = file.path(&self.handle);
+            if let Ok(position) = edges.binary_search_by(|(of, _)| of.cmp(path)) {
+                edges[position].1 = fresh;
+            }
+        }
+        Ok(Arc::new(edges))
     }
 
     /// Returns the source files of the manifest, by path.

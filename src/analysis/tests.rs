@@ -262,10 +262,10 @@ impl Fixture {
     }
 
     /// Returns all edges, one a line.
-    fn resolve(&self) -> String {
+    fn resolve(&mut self) -> String {
         let resolved = self.database.resolve_all(2).expect("resolved");
         let mut text = String::new();
-        for (path, edges) in &resolved.edges {
+        for (path, edges) in resolved.edges.iter() {
             for edge in &edges.edges {
                 let name = edge.target.definition.as_ref().map_or("", |definition| &definition.qualified);
                 let (line, target, resolution) = (edge.place.line, &edge.target.file, edge.resolution.as_str());

@@ -2,6 +2,7 @@
 //!
 //! Must not know what a question is. Invariant: nobody gets at a generation but through [`Engine::ask`].
 
+mod assembly;
 mod baseline;
 mod error;
 mod failed;

@@ -71,13 +71,14 @@ impl Engine {
         if !self.scope.enabled() {
             return Err(EngineError::Disabled);
         }
-        // Its file may go with the generation.
-        self.open = None;
+        let open = self.open.take();
         let memory = self.memory.get_or_insert_with(|| {
             let mut memory = Memory::new(&self.scope);
             memory.database.listen(self.listening);
             memory
         });
+        // A build upon it needs no other check of it; else it is let go, since its file may go with the generation.
+        memory.open = open.filter(|_| basis != Basis::Nothing);
         build(&self.scope, &self.cache, self.parser.as_ref(), memory, basis)
     }
 

@@ -96,6 +96,11 @@ impl Scope {
         &self.policy
     }
 
+    /// Returns the digest of all that decides about a generation beside what was captured.
+    pub(super) fn rules(&self) -> ContentHash {
+        self.rules
+    }
+
     pub(super) fn languages(&self) -> &'static [&'static dyn LanguageSupport] {
         self.languages
     }

@@ -3,25 +3,26 @@
 //! Must not answer questions. Invariant: a generation is published only when the worktree, looked at again after everything was
 //! written, is what the generation says; until then the one before serves.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use tracing::debug_span;
 
-use crate::analysis::{Database, FactsStore, FileInput, Outcome, Resolved, Update};
+use crate::analysis::{AllEdges, Database, FactsStore, FileInput, Outcome, Resolved, Update};
 use crate::languages::text;
-use crate::model::{Canonical, ContentHash, FileFacts, ParseStatus, RepoPath, codec};
+use crate::model::{Canonical, ContentHash, FileFacts, GenerationId, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
-use crate::store::{BuildLock, Cache, Content, ContentFile, FactsCache, Generation, Identity, StoreError, Verified};
-use crate::workspace::{Capture, EntryState, ObjectFormat, dirty};
+use crate::store::{BuildLock, Cache, FactsCache, Generation, PackWriter, Staged, StoreError, StoredEntry, Verified};
+use crate::workspace::{Capture, EntryState, ObjectFormat};
 
 use super::EngineError;
+use super::assembly::{Assembly, Contents, entries_after};
 use super::failed::{FailedContent, FailedParse};
-use super::intake::{Extraction, FactsKey, Fresh, Intake, Known, Reading, Stored};
+use super::intake::{FactsKey, Intake, Known, Reading, Stored};
 use super::report::{BuildCounts, BuildOutcome, BuildStatus, FailedFile, LastBuild, Stage, now, peak_memory};
-use super::scope::{Scope, fingerprint};
+use super::scope::Scope;
 
 /// What a build may build on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,31 @@ pub(super) struct Memory {
     pub database: Database,
     /// Facts of files that are no source of a registered language.
     texts: HashMap<FactsKey, Arc<FileFacts>>,
+    published: Option<LastPublished>,
+    /// The generation that serves, when this process has it open.
+    pub open: Option<Generation>,
+}
+
+/// The generation that this process published last.
+#[derive(Debug)]
+struct LastPublished {
+    id: GenerationId,
+    /// What the references of each file came to.
+    edges: AllEdges,
+    /// Whether the database has seen nothing since by which a module could have another name.
+    same_modules: bool,
+    /// Its manifest, where that is known without reading it.
+    entries: Option<Vec<StoredEntry>>,
 }
 
 impl Memory {
     pub fn new(scope: &Scope) -> Self {
-        Self { database: Database::with_languages(scope.languages(), scope.source_roots()), texts: HashMap::new() }
+        Self {
+            database: Database::with_languages(scope.languages(), scope.source_roots()),
+            texts: HashMap::new(),
+            published: None,
+            open: None,
+        }
     }
 
     fn facts(&self, key: &FactsKey) -> Option<Arc<FileFacts>> {
@@ -106,8 +127,8 @@ pub(super) fn last_build(cache: &Cache) -> Option<LastBuild> {
 /// What stands before the scan: the generation built upon, and its contents.
 struct Basics {
     parent: Option<Generation>,
-    /// Included paths of the parent.
-    paths: Vec<Arc<str>>,
+    /// The manifest of the parent.
+    entries: Vec<StoredEntry>,
     stored: HashMap<ContentHash, Stored>,
     facts: Option<FactsCache>,
 }
@@ -163,7 +184,7 @@ enum Attempt {
     Moved,
 }
 
-impl Build<'_> {
+impl<'a> Build<'a> {
     /// Checks everything stored when that is asked for, or when someone met damage and the build is to rely on what is stored.
     fn verify(&mut self) -> Result<Option<Verified>, EngineError> {
         let due = match self.basis {
@@ -200,7 +221,7 @@ impl Build<'_> {
     fn attempt(&mut self) -> Result<Attempt, EngineError> {
         let begun = Instant::now();
         let format = self.scope.worktree().object_format()?;
-        let basics = self.basics(format)?;
+        let mut basics = self.basics(format)?;
         let pack = self.lock.source_writer().map_err(EngineError::Write)?;
         let intake = Intake {
             languages: self.scope.languages(),
@@ -245,12 +266,16 @@ impl Build<'_> {
             && parent.identity().state == state
             && !failures.due
         {
-            return Ok(Attempt::Done(self.unchanged(parent, begun)?));
+            let outcome = self.unchanged(parent, begun)?;
+            if let Some(published) = self.memory.published.as_mut().filter(|published| published.id == parent.id()) {
+                published.entries = Some(std::mem::take(&mut basics.entries));
+            }
+            return Ok(Attempt::Done(outcome));
         }
         self.record_start();
 
-        let paths = basics.paths;
-        let mut contents = Contents { stored: basics.stored, extracted: HashMap::new(), fresh: BTreeMap::new() };
+        let stored = std::mem::take(&mut basics.stored);
+        let mut contents = Contents { stored, extracted: HashMap::new(), fresh: BTreeMap::new() };
         contents.stored.extend(new_stored.into_iter().filter_map(|(hash, stored)| Some((hash, stored?))));
         for (key, fresh) in extracted {
             if let Some(fresh) = fresh {
@@ -258,8 +283,6 @@ impl Build<'_> {
             }
         }
         self.complete(&capture, &failures, basics.facts.as_ref(), &mut contents)?;
-        // Its lease would keep it from being collected, should this build give it up for want of room.
-        drop(basics.parent);
         self.clock.lap("load");
         self.in_time()?;
 
@@ -269,14 +292,9 @@ impl Build<'_> {
         self.clock.lap("resolve");
         self.in_time()?;
 
-        let (content, mut outcome) = self.content(&capture, &contents, state, resolved)?;
-        outcome.removed_files = removed(&paths, &capture);
-        self.clock.lap("assemble");
-        let staged = debug_span!("store", edges = outcome.counts.edges, diagnostics = outcome.counts.diagnostics)
-            .in_scope(|| self.lock.stage(&content, pack))
-            .map_err(EngineError::Write)?;
-        drop(content);
-        self.clock.lap("store");
+        let (staged, outcome, entries) = self.stage(&capture, &contents, &mut basics, state, &resolved, &pack)?;
+        // Its lease would keep it from being collected, should this build give it up for want of room.
+        drop(basics.parent);
         self.in_time()?;
 
         let after = debug_span!("verify").in_scope(|| self.scope.capture(self.deadline, &|_, _, _| {}))?;
@@ -284,7 +302,10 @@ impl Build<'_> {
         if self.scope.state(&after) != state {
             return Ok(Attempt::Moved);
         }
-        debug_span!("publish", peak_memory_bytes = peak_memory()).in_scope(|| staged.publish()).map_err(EngineError::Write)?;
+        let published = debug_span!("publish", peak_memory_bytes = peak_memory())
+            .in_scope(|| staged.publish())
+            .map_err(EngineError::Write)?;
+        self.memory.published = Some(LastPublished { id: published.id, edges: resolved.edges, same_modules: true, entries });
         self.clock.lap("publish");
         Ok(Attempt::Done(BuildOutcome {
             elapsed_seconds: begun.elapsed().as_secs_f64(),
@@ -299,8 +320,10 @@ impl Build<'_> {
     }
 
     /// Returns what the build may start from. A damaged generation is no basis, and no obstacle.
-    fn basics(&self, format: Option<ObjectFormat>) -> Result<Basics, EngineError> {
-        let none = Basics { parent: None, paths: Vec::new(), stored: HashMap::new(), facts: None };
+    fn basics(&mut self, format: Option<ObjectFormat>) -> Result<Basics, EngineError> {
+        // Taken in any case: its lease must not outlive its use.
+        let open = self.memory.open.take();
+        let none = Basics { parent: None, entries: Vec::new(), stored: HashMap::new(), facts: None };
         if self.basis == Basis::Nothing {
             return Ok(none);
         }
@@ -309,23 +332,33 @@ impl Build<'_> {
             // Someone met damage: nothing stored is trusted, so that everything is written anew.
             return Ok(Basics { facts, ..none });
         }
-        let parent = match self.cache.pin() {
+        let open = match open {
+            // The lock is held, so that it stays the current one.
+            Some(open) if self.cache.is_current(&open).map_err(EngineError::Read)? => Some(open),
+            _ => None,
+        };
+        let parent = match open.map_or_else(|| self.cache.pin(), Ok) {
             Ok(parent) => parent,
             Err(StoreError::Missing | StoreError::Damaged { .. }) => return Ok(Basics { facts, ..none }),
             Err(error) => return Err(EngineError::Read(error)),
         };
-        match parent.manifest() {
-            Ok(files) => {
+        let remembered = self.memory.published.as_mut().filter(|published| published.id == parent.id());
+        match remembered.and_then(|published| published.entries.take()).map_or_else(|| parent.entries(), Ok) {
+            Ok(entries) => {
                 let git = &parent.identity();
                 // Blob ids of another format say nothing; without them the contents are taken in anew.
                 let same_format = format.map_or(!git.git, |format| git.git && format.as_str() == git.object_format);
-                let mut basics = Basics { parent: Some(parent), paths: Vec::with_capacity(files.len()), facts, ..none };
-                for file in files {
-                    if same_format {
-                        basics.stored.insert(file.hash, Stored { object: file.object, blob: file.blob });
-                    }
-                    basics.paths.push(file.path);
+                let mut basics = Basics { parent: Some(parent), facts, ..none };
+                if same_format {
+                    let contents = entries.iter().filter_map(|stored| match stored.entry.state {
+                        EntryState::Included { hash, .. } => {
+                            Some((hash, Stored { object: stored.object?, blob: stored.blob.clone() }))
+                        }
+                        EntryState::Omitted { .. } => None,
+                    });
+                    basics.stored = contents.collect();
                 }
+                basics.entries = entries;
                 Ok(basics)
             }
             Err(StoreError::Damaged { .. }) => Ok(Basics { facts, ..none }),
@@ -464,129 +497,59 @@ impl Build<'_> {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let resolved = self.memory.database.resolve_all(threads)?;
         span.record("files", resolved.resolved_files);
+        if let Some(published) = &mut self.memory.published {
+            published.same_modules &= resolved.only_bodies;
+        }
         Ok(resolved)
     }
 
-    /// Puts together what the generation holds.
-    fn content(
-        &self,
+    /// Writes what was captured, beside the generation that serves: as what differs from the parent where that is a basis and the change is
+    /// small, else whole. Returns the new manifest, too, where it is known without reading it.
+    fn stage(
+        &mut self,
         capture: &Capture,
         contents: &Contents,
+        basics: &mut Basics,
         state: ContentHash,
-        resolved: Resolved,
-    ) -> Result<(Content, BuildOutcome), EngineError> {
-        let scope = self.scope;
-        let mut counts = BuildCounts::default();
-        let mut failures = Vec::new();
-        let (mut extracted_files, mut reused_files) = (0, 0);
-        let mut limitations = BTreeSet::new();
-        let mut edges = resolved.edges.into_iter().peekable();
-        let mut files = Vec::with_capacity(capture.entries.len());
-        for entry in capture.entries.iter() {
-            let path = &entry.path;
-            let mut file = ContentFile {
-                entry: entry.clone(),
-                object: None,
-                blob: None,
-                language: None,
-                module: None,
-                test: false,
-                deprioritized: scope.policy().deprioritized(path),
-                facts: None,
-                failure: None,
-                words: None,
-                edges: edges.next_if(|(of, _)| of == path).map(|(_, edges)| edges),
+        resolved: &Resolved,
+        pack: &PackWriter,
+    ) -> Result<(Staged<'a>, BuildOutcome, Option<Vec<StoredEntry>>), EngineError> {
+        let assembly = Assembly::new(self.scope, &self.memory.database, capture, contents, resolved);
+        let identity = assembly.identity(state, basics.parent.as_ref().map(Generation::identity))?;
+        let parent = basics.parent.as_ref().filter(|parent| {
+            let before = parent.identity();
+            before.rules == identity.rules && before.git == identity.git && before.object_format == identity.object_format
+        });
+        if let Some(parent) = parent {
+            let published = self.memory.published.as_ref().filter(|published| published.id == parent.id());
+            let known = published.map_or(&[][..], |published| &published.edges[..]);
+            let same_modules = published.is_some_and(|published| published.same_modules);
+            let change = assembly.change(identity.clone(), &basics.entries, known, same_modules)?;
+            self.clock.lap("compare");
+            let staged = match debug_span!("delta", files = change.files.len())
+                .in_scope(|| self.lock.stage_delta(parent, &change, pack))
+            {
+                // A defect must not keep a worktree from being indexed. Tests want to hear of it.
+                Err(error @ StoreError::Inconsistent { .. }) if !cfg!(feature = "faults") => {
+                    tracing::warn!(%error, "what changed could not be written as a delta; everything is written");
+                    None
+                }
+                staged => staged.map_err(EngineError::Write)?,
             };
-            limitations.extend(scope.languages().iter().filter_map(|language| language.unread(path)));
-            if let EntryState::Included { hash, .. } = entry.state {
-                let reading = Reading::of(scope.languages(), path);
-                let key = (hash, reading.dialect);
-                let stored = contents.stored.get(&hash).ok_or(EngineError::Busy)?;
-                file.object = Some(stored.object);
-                file.blob.clone_from(&stored.blob);
-                counts.files += 1;
-                if let Some(language) = reading.language {
-                    file.language = Some(language.name());
-                    file.module = self.memory.database.module_name(path);
-                    file.test = language.is_test(path);
-                    limitations.extend(language.limitations().iter().copied());
-                    let fresh = contents.fresh.contains_key(&key);
-                    *(if fresh { &mut extracted_files } else { &mut reused_files }) += 1;
-                }
-                match contents.extracted.get(&key).ok_or(EngineError::Busy)? {
-                    Ok(facts) => {
-                        counts.definitions += facts.definitions.len() as u64;
-                        // Each is contained in its file or in another one.
-                        counts.edges += facts.definitions.len() as u64;
-                        counts.partial_files += u64::from(facts.parse == ParseStatus::Partial);
-                        file.facts = Some(Arc::clone(facts));
-                    }
-                    Err(failed) => {
-                        counts.failed_files += 1;
-                        if failures.len() < FailedFile::MOST {
-                            failures.push(FailedFile::new(path.as_str(), failed.parse.failure.as_str()));
-                        }
-                        file.failure = Some(failed.parse.to_string());
-                        file.facts = Some(Arc::clone(&failed.facts));
-                        file.words = Some(Arc::clone(&failed.words));
-                    }
-                }
-                if let Some(edges) = &file.edges {
-                    counts.edges += edges.edges.len() as u64;
-                    counts.diagnostics += edges.diagnostics.len() as u64;
-                }
+            if let Some(staged) = staged {
+                let outcome = assembly.outcome(&staged, &basics.entries);
+                let entries = std::mem::take(&mut basics.entries);
+                let entries = (!staged.has_moved_sources()).then(|| entries_after(entries, &change));
+                self.clock.lap("delta");
+                return Ok((staged, outcome, entries));
             }
-            files.push(file);
         }
-        let head = scope.worktree().head_digest(capture)?;
-        let blob = |_: &RepoPath, hash: &ContentHash| contents.stored.get(hash).and_then(|stored| stored.blob.clone());
-        let dirty = dirty(capture, head.as_ref(), blob);
-        let git = &capture.git;
-        let identity = Identity {
-            fingerprint: fingerprint(&state, dirty),
-            state,
-            scope_id: scope.id().to_owned(),
-            binding_id: scope.binding_id().to_owned(),
-            commit: git.head.clone(),
-            head_tree: git.head_tree.clone(),
-            branch: git.branch.clone(),
-            object_format: git.object_format.to_owned(),
-            git: git.present,
-            dirty,
-        };
-        let outcome = BuildOutcome {
-            status: BuildStatus::Published,
-            fingerprint: identity.fingerprint,
-            extracted_files,
-            reused_files,
-            removed_files: 0,
-            resolved_files: resolved.resolved_files,
-            elapsed_seconds: 0.0,
-            counts,
-            failures,
-            stages: Vec::new(),
-            peak_memory_bytes: None,
-            verified: None,
-        };
-        let limitations = limitations.into_iter().collect();
-        let content = Content { identity, files, limitations, unrepresentable: capture.unrepresentable.clone() };
-        Ok((content, outcome))
-    }
-}
-
-/// Where the contents of a capture are, and what they say.
-struct Contents {
-    stored: HashMap<ContentHash, Stored>,
-    extracted: HashMap<FactsKey, Extraction>,
-    /// Those whose facts this build made from bytes, with the facts' own bytes until these are kept.
-    fresh: BTreeMap<FactsKey, (Reading, Option<Vec<u8>>)>,
-}
-
-impl Contents {
-    fn take(&mut self, key: FactsKey, fresh: Fresh) {
-        let Fresh { reading, extraction, encoded } = fresh;
-        self.fresh.insert(key, (reading, encoded));
-        self.extracted.insert(key, extraction);
+        let content = assembly.content(identity)?;
+        self.clock.lap("assemble");
+        let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack)).map_err(EngineError::Write)?;
+        self.clock.lap("store");
+        let outcome = assembly.outcome(&staged, &basics.entries);
+        Ok((staged, outcome, None))
     }
 }
 
@@ -625,16 +588,6 @@ fn included(capture: &Capture) -> impl Iterator<Item = (&RepoPath, ContentHash)>
         EntryState::Included { hash, .. } => Some((&entry.path, hash)),
         EntryState::Omitted { .. } => None,
     })
-}
-
-/// Returns how many of `paths`, sorted, a capture does not include.
-fn removed(paths: &[Arc<str>], capture: &Capture) -> u64 {
-    let mut left = included(capture).map(|(path, _)| path.as_str()).peekable();
-    let gone = paths.iter().filter(|path| {
-        while left.next_if(|kept| *kept < path.as_ref()).is_some() {}
-        left.next_if(|kept| *kept == path.as_ref()).is_none()
-    });
-    gone.count() as u64
 }
 
 /// Measures stages.

@@ -113,7 +113,20 @@ fn dump_of(generation: &Generation) -> String {
     generation.each_node(&mut |node| writeln!(text, "{:?}", node).map_err(std::io::Error::other)).expect("readable");
     generation.each_edge(&mut |edge| writeln!(text, "{edge:?}").map_err(std::io::Error::other)).expect("readable");
     generation.each_diagnostic(&mut |row| writeln!(text, "{row:?}").map_err(std::io::Error::other)).expect("readable");
-    text
+    with_ranks(&text)
+}
+
+/// Puts the rank of each node in place of its id: ids differ with the way that led to a generation, their order does not.
+fn with_ranks(text: &str) -> String {
+    let ids = || text.split("NodeId(").skip(1).filter_map(|rest| rest.split(')').next()?.parse::<i64>().ok());
+    let ranks: std::collections::BTreeSet<i64> = ids().collect();
+    let rank = |id: i64| ranks.range(..id).count();
+    let mut parts = text.split("NodeId(");
+    let mut ranked = parts.next().unwrap_or_default().to_owned();
+    for (part, id) in parts.zip(ids()) {
+        ranked.push_str(&format!("node {}{}", rank(id), &part[part.find(')').unwrap_or(0)..]));
+    }
+    ranked
 }
 
 #[test]
@@ -447,6 +460,8 @@ fn a_damaged_baseline_is_refused_and_then_forgotten() {
     let mut bytes = std::fs::read(older).expect("readable");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
+    // Under this name only: generations may share a file.
+    std::fs::remove_file(older).expect("removable");
     std::fs::write(older, bytes).expect("writable");
     assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("index_integrity_failed"));
     // What serves is whole, and goes on serving.

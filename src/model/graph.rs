@@ -171,4 +171,37 @@ impl FileEdges {
         diagnostics.shrink_to_fit();
         Self { edges, diagnostics, local_uses }
     }
+
+    /// Returns a digest of all of it, by which equal ones are known without the other at hand.
+    pub fn digest(&self) -> ContentHash {
+        let mut encoded: Vec<u8> = Vec::with_capacity((self.edges.len() + self.diagnostics.len()) * 96);
+        let place = |encoded: &mut Vec<u8>, place: Place, source: Option<u32>| {
+            for number in [place.line, place.column, place.start, source.map_or(0, |source| source + 1)] {
+                encoded.extend_from_slice(&number.to_le_bytes());
+            }
+        };
+        let text = |encoded: &mut Vec<u8>, text: &str| {
+            encoded.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            encoded.extend_from_slice(text.as_bytes());
+        };
+        encoded.extend_from_slice(&(self.edges.len() as u64).to_le_bytes());
+        for edge in &self.edges {
+            place(&mut encoded, edge.place, edge.source);
+            encoded.extend_from_slice(&[edge.kind as u8, edge.resolution as u8, u8::from(edge.target.definition.is_some())]);
+            text(&mut encoded, edge.target.file.as_str());
+            if let Some(DefinitionKey { qualified, ordinal }) = &edge.target.definition {
+                text(&mut encoded, qualified);
+                encoded.extend_from_slice(&ordinal.to_le_bytes());
+            }
+            text(&mut encoded, edge.rule);
+            text(&mut encoded, &edge.name);
+        }
+        for diagnostic in &self.diagnostics {
+            place(&mut encoded, diagnostic.place, diagnostic.source);
+            encoded.extend_from_slice(&[diagnostic.kind as u8, diagnostic.reason as u8]);
+            encoded.extend_from_slice(&diagnostic.candidates.to_le_bytes());
+            text(&mut encoded, &diagnostic.name);
+        }
+        ContentHash::of(&encoded)
+    }
 }

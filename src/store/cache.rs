@@ -18,12 +18,12 @@ use super::lock::{self, Lease};
 use super::pointer::{Named, Pointer, Role};
 use super::publish::BuildLock;
 use super::reader::Generation;
-use super::seal::Seal;
+use super::seal::{KnownDatabase, Seal};
 use super::{files, gc, sources};
 
 /// Goes into the name of a binding's directory, with the form of the database: a build that writes another form of anything stands beside
 /// this one and leaves it alone.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 const DATABASE_FORM: &str = concat!(include_str!("schema.sql"), include_str!("indexes.sql"));
 /// Most rounds of opening a generation while builders replace it; each round that fails saw another generation published.
 const MAX_ROUNDS: usize = 100;
@@ -34,6 +34,7 @@ pub struct Cache {
     root: PathBuf,
     pub(super) places: Places,
     pub(super) max_bytes: u64,
+    pub(super) known: KnownDatabase,
 }
 
 /// A generation that is kept whether read or not.
@@ -89,7 +90,7 @@ impl Cache {
         let name = if plain { binding.to_owned() } else { ContentHash::of(binding.as_bytes()).hex() };
         let form = ContentHash::of(DATABASE_FORM.as_bytes()).hex();
         let places = Places { directory: root.join(format!("{name}.{FORMAT}-{}", &form[..8])) };
-        Self { root: root.to_owned(), places, max_bytes }
+        Self { root: root.to_owned(), places, max_bytes, known: KnownDatabase::default() }
     }
 
     /// Opens the generation that serves: takes a lease, reads the pointer again, and checks every byte of the database.
@@ -176,8 +177,9 @@ impl Cache {
     fn open(&self, named: &Named, lease: fs::File) -> Result<Generation> {
         let directory = self.places.generation(named.id);
         let seal = Seal::read(&directory.join("seal"), Some(&named.seal))?;
-        seal.check(&directory.join("graph.sqlite"))?;
-        let generation = Generation::open(named.id, &directory, &self.places.packs(), lease)?.with_built(named.built);
+        seal.check(&directory.join("graph.sqlite"), Some(&self.known))?;
+        let overlaid = seal.overlay.is_some();
+        let generation = Generation::open(named.id, &directory, &self.places.packs(), lease, overlaid)?.with_built(named.built);
         if generation.identity().fingerprint == named.fingerprint { Ok(generation) } else { Err(damaged("pointer")) }
     }
 
@@ -278,6 +280,7 @@ impl Cache {
             return Ok(0);
         }
         let _lock = self.lock(Instant::now() + std::time::Duration::from_secs(10))?;
+        self.known.forget();
         let named = [
             (Part::Pointer, self.places.pointer()),
             (Part::LastBuild, self.places.last_build()),

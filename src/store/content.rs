@@ -1,8 +1,10 @@
-//! What a generation is made from: the values that a sync hands to the writer.
+//! What a generation is made from: the values that a sync hands to the writer, all of them or those that differ from its parent's.
+//!
+//! Must not know how they are stored.
 
 use std::sync::Arc;
 
-use crate::model::{ContentHash, FileEdges, FileFacts, Fingerprint};
+use crate::model::{ContentHash, FileEdges, FileFacts, Fingerprint, RepoPath};
 use crate::workspace::Entry;
 
 /// Who a generation is. Goes into its `meta` table and into every answer's envelope.
@@ -11,11 +13,15 @@ pub struct Identity {
     pub fingerprint: Fingerprint,
     /// Digest of all that the fingerprint covers except `dirty`, which follows from the rest; a check compares this.
     pub state: ContentHash,
+    /// Digest of what decides about the rows beside what was captured. Only under equal ones can a generation be built upon another.
+    pub rules: ContentHash,
     pub scope_id: String,
     pub binding_id: String,
     /// Commit id in hex; `None` when unborn or without Git.
     pub commit: Option<String>,
     pub head_tree: Option<String>,
+    /// Digest of what HEAD's tree holds, a function of its id; kept since it takes a walk of the whole tree.
+    pub head_digest: Option<ContentHash>,
     pub branch: Option<String>,
     pub object_format: String,
     /// Whether the worktree is under Git.
@@ -63,5 +69,19 @@ pub struct Content {
     /// Known gaps of the languages present, for `limitations`, sorted.
     pub limitations: Vec<&'static str>,
     /// Paths that the path rules cannot represent, escaped, sorted.
+    pub unrepresentable: Vec<String>,
+}
+
+/// What a generation holds otherwise than its parent. The rules of both are equal.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub identity: Identity,
+    /// The files that are new, or of which anything is another thing: the entry, what is known of it, its facts, or what its references came
+    /// to. Sorted by path.
+    pub files: Vec<ContentFile>,
+    /// Paths of the parent that the manifest does not have any more, sorted.
+    pub removed: Vec<RepoPath>,
+    /// As in [`Content`], of the whole generation.
+    pub limitations: Vec<&'static str>,
     pub unrepresentable: Vec<String>,
 }

@@ -32,6 +32,8 @@ pub enum Part {
     Generation,
     Lease,
     Database,
+    /// What a delta lays over a database.
+    Overlay,
     Seal,
     Pointer,
     LastBuild,
@@ -49,6 +51,8 @@ pub enum Step {
     /// Makes a directory.
     Make,
     Create,
+    /// Gives a file a second name.
+    Link,
     Write,
     /// Opens an empty database.
     Open,
@@ -94,11 +98,18 @@ pub const POINTS: &[(Part, Step)] = &[
     (Part::Generation, Step::Make),
     (Part::Lease, Step::Create),
     (Part::Database, Step::Create),
+    (Part::Database, Step::Link),
     (Part::Database, Step::Open),
     (Part::Database, Step::Load),
     (Part::Database, Step::Index),
     (Part::Database, Step::Commit),
     (Part::Database, Step::Sync),
+    (Part::Overlay, Step::Create),
+    (Part::Overlay, Step::Write),
+    (Part::Overlay, Step::Open),
+    (Part::Overlay, Step::Load),
+    (Part::Overlay, Step::Commit),
+    (Part::Overlay, Step::Sync),
     (Part::Seal, Step::Create),
     (Part::Seal, Step::Write),
     (Part::Seal, Step::Sync),
@@ -166,6 +177,14 @@ pub(super) fn create(part: Part, path: &Path) -> io::Result<NewFile> {
     Ok(NewFile { file, part, path: path.to_owned() })
 }
 
+/// Gives a file of the cache a second name. What it holds is on the disk already.
+pub(super) fn link(part: Part, from: &Path, to: &Path) -> io::Result<()> {
+    pass(part, Step::Link, to)?;
+    fs::hard_link(from, to)?;
+    settled(Step::Link, to);
+    Ok(())
+}
+
 /// Opens the lock of the builders, which is made when it is missing.
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {
     // Opening one that is there changes nothing.
@@ -189,14 +208,21 @@ pub(super) fn open_database(path: &Path) -> Result<Connection, rusqlite::Error> 
     Connection::open(path)
 }
 
-/// Says that the database is about to be changed by this step.
-pub(super) fn pass_database(step: Step, path: &Path) -> io::Result<()> {
-    pass(Part::Database, step, path)
+/// Opens a database for writing what lies over it. `uri` must choose a way that never writes to the database itself.
+pub(super) fn open_overlaid(uri: &str) -> Result<Connection, rusqlite::Error> {
+    use rusqlite::OpenFlags;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(uri, flags)
 }
 
-/// Forces a database that SQLite wrote and closed to the disk.
-pub(super) fn sync_database(path: &Path) -> io::Result<()> {
-    pass(Part::Database, Step::Sync, path)?;
+/// Says that a database or what lies over it is about to be changed by this step.
+pub(super) fn pass_database(part: Part, step: Step, path: &Path) -> io::Result<()> {
+    pass(part, step, path)
+}
+
+/// Forces what SQLite wrote and closed to the disk.
+pub(super) fn sync_database(part: Part, path: &Path) -> io::Result<()> {
+    pass(part, Step::Sync, path)?;
     barrier(|| File::open(path)?.sync_all())?;
     settled(Step::Sync, path);
     Ok(())

@@ -378,7 +378,7 @@ mod tests {
         let limit = 2_000;
         for number in 60..120 {
             insert(&FactsCache::new(folder.path(), limit), [number]);
-            assert!(crate::store::files::size_below(folder.path()) <= limit, "after {number}");
+            assert!(crate::store::files::size_below(folder.path(), &mut Default::default()) <= limit, "after {number}");
         }
         assert!(found(folder.path(), 0..120).contains(&119));
     }

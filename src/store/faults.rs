@@ -219,7 +219,7 @@ pub(super) fn settled(step: Step, path: &Path) {
     }
     let mut unsettled = unsettled();
     match step {
-        Step::Make | Step::Create => {
+        Step::Make | Step::Create | Step::Link => {
             if step == Step::Create {
                 unsettled.push(Unsettled::Content(path.to_owned()));
             }
@@ -252,7 +252,7 @@ fn meet(part: Part, step: Step, torn: impl FnOnce()) -> io::Result<()> {
     let Some(plan) = plan() else { return Ok(()) };
     let needs_space = matches!(
         step,
-        Step::Make | Step::Create | Step::Write | Step::Open | Step::Load | Step::Index | Step::Commit | Step::Sync
+        Step::Make | Step::Create | Step::Link | Step::Write | Step::Open | Step::Load | Step::Index | Step::Commit | Step::Sync
     );
     if plan.full.load(Ordering::Relaxed) && needs_space {
         return Err(io::Error::from(rustix::io::Errno::NOSPC));

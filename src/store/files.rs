@@ -3,6 +3,7 @@
 //!
 //! Must not know what the files mean. Invariant: whatever stands where a file of the cache belongs can be replaced by one.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -161,17 +162,20 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<fs::DirEntry>> {
     Ok(entries)
 }
 
-/// Returns the sizes of all files below a directory, added up. What vanishes meanwhile counts nothing.
-pub(super) fn size_below(path: &Path) -> u64 {
+/// Returns the sizes of all files below a directory, added up, but for those that `seen` holds under another name. What vanishes meanwhile
+/// counts nothing.
+pub(super) fn size_below(path: &Path, seen: &mut HashSet<(u64, u64)>) -> u64 {
     let Ok(entries) = list(path) else { return 0 };
-    entries
-        .iter()
-        .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => size_below(&entry.path()),
+    let mut size = 0;
+    for entry in entries {
+        size += match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => size_below(&entry.path(), seen),
+            Ok(metadata) if metadata.nlink() > 1 && !seen.insert((metadata.dev(), metadata.ino())) => 0,
             Ok(metadata) => metadata.len(),
             Err(_) => 0,
-        })
-        .sum()
+        };
+    }
+    size
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod cache;
 pub mod content;
+mod delta;
 mod durable;
 mod error;
 mod facts_cache;
@@ -11,11 +12,14 @@ mod facts_cache;
 pub mod faults;
 mod files;
 mod gc;
+mod layout;
 mod lock;
+mod overlay;
 mod packs;
 mod pointer;
 mod publish;
 pub mod reader;
+mod rows;
 mod seal;
 mod sources;
 mod verify;
@@ -26,7 +30,7 @@ mod writer;
 mod tests;
 
 pub use cache::{Cache, KeptGeneration};
-pub use content::{Content, ContentFile, Identity, ObjectRef};
+pub use content::{Change, Content, ContentFile, Identity, ObjectRef};
 pub use error::StoreError;
 pub use facts_cache::{FactsCache, Kept};
 pub use gc::Collected;
@@ -34,7 +38,7 @@ pub use pointer::Role;
 pub use publish::{BuildLock, Published, Staged};
 pub use reader::{
     Coverage, DiagnosticRow, EdgeRow, Extent, FileReferences, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit,
-    StoredFile, Totals,
+    StoredEntry, StoredFile, Totals,
 };
 pub use sources::PackWriter;
 pub use verify::Verified;

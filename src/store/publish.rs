@@ -8,17 +8,29 @@ use std::path::PathBuf;
 
 use std::io::Write;
 
-use crate::model::GenerationId;
+use crate::model::{Fingerprint, GenerationId};
 
 use super::cache::Cache;
-use super::content::Content;
+use super::content::{Change, Content, Identity};
 use super::durable::{self, Part};
-use super::error::{Result, StoreError, io};
+use super::error::{Result, StoreError, damaged, io};
 use super::pointer::{Named, Pointer};
-use super::seal::Seal;
+use super::reader::{Coverage, Generation, Totals};
+use super::seal::{Seal, Sealed};
 use super::sources::{self, PackWriter};
 use super::verify::CheckedPacks;
-use super::{files, gc, writer};
+use super::{delta, files, gc, overlay, writer};
+
+/// Changes of so few files are always small enough for a delta.
+const SMALL_CHANGE: u64 = 32;
+/// Beyond that a delta is of at most one file of so many; for more, a bulk load is not much dearer and leaves a better order.
+const CHANGED_SHARE: u64 = 10;
+/// Overlays up to this size are carried on in any case.
+const SMALL_OVERLAY: u64 = 4 << 20;
+/// Beyond that the overlay is at most one part of so many of the database: each opening reads it whole, and each delta copies it.
+const OVERLAY_SHARE: u64 = 6;
+/// Upon so many deltas follows a bulk load, which takes out names that nobody uses any more and merges the search index.
+const MOST_DELTAS: u32 = 256;
 
 /// The right to build, held by one process at a time; ends when dropped.
 #[derive(Debug)]
@@ -35,6 +47,9 @@ pub struct Staged<'a> {
     temporary: Option<PathBuf>,
     named: Named,
     database_bytes: u64,
+    coverage: Coverage,
+    totals: Totals,
+    moved_sources: bool,
 }
 
 /// What publishing did.
@@ -76,32 +91,139 @@ impl BuildLock {
     ///
     /// # Errors
     /// When it cannot be written, contradicts itself, or needs a stored source that is damaged.
-    pub fn stage(&self, content: &Content, sources: PackWriter) -> Result<Staged<'_>> {
-        let places = &self.cache.places;
+    pub fn stage(&self, content: &Content, sources: &PackWriter) -> Result<Staged<'_>> {
         sources.finish()?;
-        let packs = places.packs();
-        let moved = sources::compact(&packs, content).inspect_err(|error| self.cache.mark_damage(error))?;
+        let objects = sources::objects(content);
+        let moved = sources::compact(&self.cache.places.packs(), &objects).inspect_err(|error| self.cache.mark_damage(error))?;
+        let (mut staged, directory) = self.begin(&content.identity)?;
+        let database = directory.join("graph.sqlite");
+        // SQLite opens what is there, and keeps its mode.
+        durable::create(Part::Database, &database).map_err(io("create a database"))?;
+        let (coverage, totals) = writer::write(&database, content, &moved)?;
+        let packs = sources::packs_of(&objects, &moved);
+        let seal = Seal { database: self.cache.known.make(&database)?, overlay: None, deltas: 0, packs: pack_names(&packs) };
+        staged.finish(&directory, &seal, coverage, totals)?;
+        staged.moved_sources = !moved.is_empty();
+        Ok(staged)
+    }
+
+    /// Writes a generation as what differs from `parent`: shares the database of the parent and lays over it what changed. `None` where it
+    /// is better written whole: too much changed, too many deltas lie upon each other, or the parent does not serve any more.
+    ///
+    /// # Errors
+    /// As [`Self::stage`].
+    pub fn stage_delta(&self, parent: &Generation, change: &Change, sources: &PackWriter) -> Result<Option<Staged<'_>>> {
+        let places = &self.cache.places;
+        let Some(pointer) = Pointer::read(&places.pointer())?.filter(|pointer| pointer.current.id == parent.id()) else {
+            return Ok(None);
+        };
+        let below = places.generation(parent.id());
+        let seal = Seal::read(&below.join("seal"), Some(&pointer.current.seal))?;
+        let files = (change.files.len() + change.removed.len()) as u64;
+        let few = files <= SMALL_CHANGE.max(parent.file_count() / CHANGED_SHARE);
+        let room = SMALL_OVERLAY.max(seal.database.size() / OVERLAY_SHARE);
+        let same_rules = parent.identity().rules == change.identity.rules;
+        if !few || !same_rules || seal.deltas >= MOST_DELTAS {
+            return Ok(None);
+        }
+        sources.finish()?;
+        let (mut staged, directory) = self.begin(&change.identity)?;
+        let database = directory.join("graph.sqlite");
+        match durable::link(Part::Database, &below.join("graph.sqlite"), &database) {
+            Ok(()) => {}
+            // A file system without second names, or too many of them.
+            Err(error) if is_no_link(&error) => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(damaged("database")),
+            Err(error) => return Err(io("share a database")(error)),
+        }
+        let stamp = || database.metadata().and_then(|found| Ok((found.len(), found.modified()?)));
+        let untouched = stamp().map_err(io("read the database"))?;
+        let overlay = overlay::beside(&database);
+        if !overlay::carry(&overlay::beside(&below.join("graph.sqlite")), seal.overlay.as_ref(), &overlay, room)? {
+            return Ok(None);
+        }
+        let Some(written) =
+            delta::write(&database, &places.packs(), change).inspect_err(|error| self.cache.mark_damage(error))?
+        else {
+            return Ok(None);
+        };
+        if stamp().map_err(io("read the database"))? != untouched {
+            // Never seen; others read this file.
+            return Err(damaged("database"));
+        }
+        let overlay = Some(Sealed::make(&overlay)?);
+        let packs = pack_names(&written.packs);
+        // The parent's database was found as its seal says when it was opened, and is not written to. Should it be another by now, then
+        // it does not match the digests that are taken over, and is found out when it is opened.
+        let seal = Seal { database: seal.database, overlay, deltas: seal.deltas + 1, packs };
+        staged.finish(&directory, &seal, written.coverage, written.totals)?;
+        staged.moved_sources = written.moved_sources;
+        Ok(Some(staged))
+    }
+
+    /// Makes the directory of a new generation under a temporary name. Dropping what is returned removes it.
+    fn begin(&self, identity: &Identity) -> Result<(Staged<'_>, PathBuf)> {
+        let places = &self.cache.places;
         durable::ensure_directory(Part::Generations, &places.generations()).map_err(io("create the generations"))?;
         let id = random_id()?;
         let temporary = places.generations().join(format!(".{}", id.hex()));
         durable::make_directory(Part::Generation, &temporary, true).map_err(io("create a generation"))?;
-        let named = Named::new(id, crate::model::ContentHash([0; 32]), &content.identity);
-        // From here on dropping it removes the directory, whatever fails below.
-        let mut staged = Staged { cache: &self.cache, temporary: Some(temporary.clone()), named, database_bytes: 0 };
-
+        let named = Named::new(id, crate::model::ContentHash([0; 32]), identity);
+        let staged = Staged {
+            cache: &self.cache,
+            temporary: Some(temporary.clone()),
+            named,
+            database_bytes: 0,
+            coverage: Coverage::default(),
+            totals: Totals::default(),
+            moved_sources: false,
+        };
         durable::create(Part::Lease, &temporary.join("lease")).map_err(io("create a lease"))?;
-        let database = temporary.join("graph.sqlite");
-        // SQLite opens what is there, and keeps its mode.
-        durable::create(Part::Database, &database).map_err(io("create a database"))?;
-        writer::write(&database, content, &moved)?;
-        let names = sources::packs_of(content, &moved).iter().map(|pack| format!("{pack:016x}")).collect();
-        let (seal, digest) = Seal::make(&database, names)?.encode();
-        let write = |mut file: durable::NewFile| file.write_all(&seal).and_then(|()| file.sync());
-        durable::create(Part::Seal, &temporary.join("seal")).and_then(write).map_err(io("write the seal"))?;
-        durable::sync_names(Part::Generation, &temporary).map_err(io("write a generation to disk"))?;
-        staged.named.seal = digest;
-        staged.database_bytes = database.metadata().map_err(io("read the new database"))?.len();
-        Ok(staged)
+        Ok((staged, temporary))
+    }
+}
+
+fn pack_names(packs: &[u64]) -> Vec<String> {
+    packs.iter().map(|pack| format!("{pack:016x}")).collect()
+}
+
+/// Returns whether the file system says that a file cannot have a second name.
+fn is_no_link(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let refusals = [Errno::PERM, Errno::MLINK, Errno::OPNOTSUPP, Errno::NOSYS, Errno::XDEV, Errno::ACCESS];
+    refusals.iter().any(|refusal| error.raw_os_error() == Some(refusal.raw_os_error()))
+}
+
+impl Staged<'_> {
+    /// Seals what was written and forces its names to the disk.
+    fn finish(&mut self, directory: &std::path::Path, seal: &Seal, coverage: Coverage, totals: Totals) -> Result<()> {
+        let (text, digest) = seal.encode();
+        let write = |mut file: durable::NewFile| file.write_all(&text).and_then(|()| file.sync());
+        durable::create(Part::Seal, &directory.join("seal")).and_then(write).map_err(io("write the seal"))?;
+        durable::sync_names(Part::Generation, directory).map_err(io("write a generation to disk"))?;
+        self.named.seal = digest;
+        self.database_bytes = seal.database.size() + seal.overlay.as_ref().map_or(0, Sealed::size);
+        self.coverage = coverage;
+        self.totals = totals;
+        Ok(())
+    }
+
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.named.fingerprint
+    }
+
+    /// Returns whether sources stand elsewhere than what it was made from said.
+    pub fn has_moved_sources(&self) -> bool {
+        self.moved_sources
+    }
+
+    /// Returns what the generation holds, as it will say itself.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.totals
     }
 }
 
@@ -167,11 +289,12 @@ impl Staged<'_> {
     fn size_with(&self, pointer: &Pointer) -> u64 {
         let places = &self.cache.places;
         let mut packs = std::collections::BTreeSet::new();
+        let mut seen = std::collections::HashSet::new();
         let mut size = 0;
         for named in pointer.kept() {
             let own = if named.id == self.named.id { self.temporary.clone() } else { None };
             let directory = own.unwrap_or_else(|| places.generation(named.id));
-            size += files::size_below(&directory);
+            size += files::size_below(&directory, &mut seen);
             if let Ok(seal) = Seal::read(&directory.join("seal"), None) {
                 packs.extend(seal.packs);
             }

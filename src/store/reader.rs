@@ -12,19 +12,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::config::DbConfig;
-use rusqlite::types::Value;
+use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params_from_iter};
 use serde::{Deserialize, Serialize};
 
 use crate::model::graph::symbol_id;
 use crate::model::{
-    ContentHash, EdgeKind, Fingerprint, GenerationId, ParseStatus, PathPrefix, Reason, RepoPath, Resolution, SymbolId, SymbolKind,
+    ContentHash, EdgeKind, FileEdges, Fingerprint, GenerationId, ParseStatus, PathPrefix, Reason, RepoPath, Resolution, SymbolId,
+    SymbolKind,
 };
+use crate::workspace::{Entry, EntryState, Omission};
 
-use super::content::{Identity, ObjectRef};
+use super::content::{ContentFile, Identity, ObjectRef};
 use super::error::{Result, StoreError, damaged, sqlite};
-use super::packs;
-use super::writer::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, TARGETS_NAME, symbol_key};
+use super::rows::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, TARGETS_NAME, symbol_key};
+use super::{overlay, packs};
 
 pub use references::FileReferences;
 
@@ -165,6 +167,42 @@ pub struct StoredFile {
     pub blob: Option<Vec<u8>>,
 }
 
+/// One path of a generation as the next build compares it: everything that may be another thing without other facts of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEntry {
+    pub entry: Entry,
+    /// Where its source is; `None` for omitted entries.
+    pub object: Option<ObjectRef>,
+    pub blob: Option<Vec<u8>>,
+    pub module: Option<Arc<str>>,
+    /// Whether it could not be parsed.
+    pub failed: bool,
+    /// The leading half of the digest of what its references came to; `None` for files that have none.
+    pub references: Option<[u8; 16]>,
+}
+
+impl StoredEntry {
+    /// Returns what a generation will say that is made with this file.
+    pub fn of(file: &ContentFile) -> Self {
+        let included = matches!(file.entry.state, EntryState::Included { .. });
+        Self {
+            entry: file.entry.clone(),
+            object: file.object.filter(|_| included),
+            blob: file.blob.clone(),
+            module: file.module.clone(),
+            failed: file.failure.is_some(),
+            references: file.edges.as_deref().map(reference_digest),
+        }
+    }
+}
+
+/// Returns what is kept of the digest of a file's references.
+pub(super) fn reference_digest(edges: &FileEdges) -> [u8; 16] {
+    let mut leading = [0; 16];
+    leading.copy_from_slice(&edges.digest().0[..16]);
+    leading
+}
+
 /// What a generation says of itself.
 #[derive(Clone, Debug)]
 pub(super) struct Meta {
@@ -180,10 +218,12 @@ pub(super) struct Meta {
 struct IdentityRecord {
     fingerprint: String,
     state: String,
+    rules: String,
     scope_id: String,
     binding_id: String,
     commit: Option<String>,
     head_tree: Option<String>,
+    head_digest: Option<String>,
     branch: Option<String>,
     object_format: String,
     git: bool,
@@ -196,10 +236,12 @@ impl Meta {
         let record = IdentityRecord {
             fingerprint: identity.fingerprint.hex(),
             state: identity.state.hex(),
+            rules: identity.rules.hex(),
             scope_id: identity.scope_id,
             binding_id: identity.binding_id,
             commit: identity.commit,
             head_tree: identity.head_tree,
+            head_digest: identity.head_digest.map(|digest| digest.hex()),
             branch: identity.branch,
             object_format: identity.object_format,
             git: identity.git,
@@ -215,6 +257,14 @@ impl Meta {
         ])
     }
 
+    /// Reads what the database of a generation says of it.
+    pub fn read(connection: &Connection) -> Result<Self> {
+        let mut statement = connection.prepare("SELECT key, value FROM meta").map_err(sqlite("read meta"))?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sqlite("read meta"))?;
+        let values = rows.collect::<rusqlite::Result<HashMap<String, String>>>().map_err(sqlite("read meta"))?;
+        Self::decode(&values).ok_or_else(|| damaged("meta"))
+    }
+
     fn decode(values: &HashMap<String, String>) -> Option<Self> {
         fn get<'a, T: Deserialize<'a>>(values: &'a HashMap<String, String>, key: &str) -> Option<T> {
             serde_json::from_str(values.get(key)?).ok()
@@ -223,10 +273,15 @@ impl Meta {
         let identity = Identity {
             fingerprint: Fingerprint::parse(&record.fingerprint)?,
             state: ContentHash::parse(&record.state)?,
+            rules: ContentHash::parse(&record.rules)?,
             scope_id: record.scope_id,
             binding_id: record.binding_id,
             commit: record.commit,
             head_tree: record.head_tree,
+            head_digest: match &record.head_digest {
+                Some(digest) => Some(ContentHash::parse(digest)?),
+                None => None,
+            },
             branch: record.branch,
             object_format: record.object_format,
             git: record.git,
@@ -268,15 +323,21 @@ const ROWS_BETWEEN_LOOKS: usize = 1024;
 const NODE: &str = "n.id, n.symbol, n.kind, n.name, n.qualified, n.parent, n.start_line, n.end_line, n.name_line, n.start_byte,
     n.end_byte, n.signature, n.docstring, f.path, f.language, f.module, f.hash, f.parse_status, f.flags";
 const NODES: &str = "FROM code_nodes n JOIN files f ON f.id = n.file";
-const FILE: &str = "path, node, language, module, mode, hash, size, lines, parse_status, omitted, failure";
-const EDGE: &str = "e.source, e.target, e.kind, e.resolution, e.rule, f.path, e.line, e.col, e.name, t.name";
+const FILE: &str =
+    "path, CASE WHEN omitted IS NULL THEN id END, language, module, mode, hash, size, lines, parse_status, omitted, failure";
+const EDGE: &str = "e.source, e.target, e.kind, e.resolution, e.rule, f.path, e.line + n.start_line, e.col, e.name, t.name";
 
 impl Generation {
-    /// Opens the database in `directory`, which was checked against its seal.
-    pub(super) fn open(id: GenerationId, directory: &Path, packs: &Path, lease: File) -> Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        let connection =
-            Connection::open_with_flags(immutable_uri(&directory.join("graph.sqlite")), flags).map_err(sqlite("open"))?;
+    /// Opens the database in `directory`, which was checked against its seal, with what lies over it.
+    pub(super) fn open(id: GenerationId, directory: &Path, packs: &Path, lease: File, overlaid: bool) -> Result<Self> {
+        let database = directory.join("graph.sqlite");
+        let connection = if overlaid {
+            overlay::open_for_reading(&database)?
+        } else {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+            let uri = format!("file:{}?immutable=1", uri_path(&database));
+            Connection::open_with_flags(uri, flags).map_err(sqlite("open"))?
+        };
         connection
             .execute_batch(
                 "PRAGMA query_only = 1; PRAGMA trusted_schema = 0; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;
@@ -285,12 +346,7 @@ impl Generation {
             .map_err(sqlite("open"))?;
         // Otherwise the planner looks at each bound value again and prepares a statement anew with nearly every row that is fetched.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite("open"))?;
-        let values = {
-            let mut statement = connection.prepare("SELECT key, value FROM meta").map_err(sqlite("read meta"))?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sqlite("read meta"))?;
-            rows.collect::<rusqlite::Result<HashMap<String, String>>>().map_err(sqlite("read meta"))?
-        };
-        let meta = Meta::decode(&values).ok_or_else(|| damaged("meta"))?;
+        let meta = Meta::read(&connection)?;
         Ok(Self {
             id,
             built: 0,
@@ -393,6 +449,34 @@ impl Generation {
         })
     }
 
+    /// Returns the whole manifest, omitted paths too, by path.
+    pub fn entries(&self) -> Result<Vec<StoredEntry>> {
+        let sql = "SELECT path, mode, hash, size, omitted, module, failure IS NOT NULL, refs, pack, offset, size, blob
+             FROM files ORDER BY id";
+        let action = "read the manifest";
+        self.rows(action, sql, [], |row| {
+            let path: String = row.get(0)?;
+            let invalid = |column: usize| rusqlite::Error::InvalidColumnType(column, "manifest".to_owned(), Type::Text);
+            let path = RepoPath::parse(&path).map_err(|_| invalid(0))?;
+            let hash = row.get::<_, Option<[u8; 32]>>(2)?.map(ContentHash);
+            let size = row.get::<_, Option<i64>>(3)?.map(i64::cast_unsigned);
+            let omitted = row.get_ref(4)?.as_str_or_null()?.map(|word| Omission::parse(word).ok_or_else(|| invalid(4)));
+            let state = match omitted.transpose()? {
+                Some(reason) => EntryState::Omitted { reason, hash, size },
+                None => EntryState::Included { hash: hash.ok_or_else(|| invalid(2))?, size: size.ok_or_else(|| invalid(3))? },
+            };
+            let included = matches!(state, EntryState::Included { .. });
+            Ok(StoredEntry {
+                entry: Entry { path, mode: row.get(1)?, state },
+                object: if included { Some(object(row, 8)?) } else { None },
+                blob: row.get(11)?,
+                module: row.get(5)?,
+                failed: row.get(6)?,
+                references: row.get(7)?,
+            })
+        })
+    }
+
     /// Returns one path of the manifest, omitted ones too.
     pub fn file(&self, path: &str) -> Result<Option<FileRow>> {
         let sql = format!("SELECT {FILE} FROM files WHERE path = ?1");
@@ -477,8 +561,7 @@ impl Generation {
 
     /// Returns the file node and the definitions of one file, in source order.
     pub fn nodes_in_file(&self, path: &str) -> Result<Vec<NodeRow>> {
-        let sql =
-            format!("SELECT {NODE} {NODES} WHERE f.path = ?1 AND n.id BETWEEN f.node AND f.node + f.nodes - 1 ORDER BY n.id");
+        let sql = format!("SELECT {NODE} {NODES} WHERE f.path = ?1 AND n.id BETWEEN f.id AND f.last ORDER BY n.id");
         self.rows("read a file's nodes", &sql, [text(path)], node_row)
     }
 
@@ -486,7 +569,7 @@ impl Generation {
     pub fn test_files(&self, prefix: &PathPrefix) -> Result<Vec<NodeRow>> {
         let within = Within::new(prefix);
         let sql = format!(
-            "SELECT {NODE} FROM files f JOIN code_nodes n ON n.id = f.node WHERE f.flags & ?1 {} ORDER BY f.id",
+            "SELECT {NODE} FROM files f JOIN code_nodes n ON n.id = f.id WHERE f.flags & ?1 {} ORDER BY f.id",
             within.condition(2)
         );
         self.rows("find test files", &sql, [Value::Integer(FLAG_TEST)].into_iter().chain(within.values()), node_row)
@@ -564,7 +647,7 @@ impl Generation {
     /// Returns where the definitions directly inside `outer` are, the shortest first.
     pub fn definitions_in(&self, outer: NodeId) -> Result<Vec<Extent>> {
         let sql = "SELECT n.id, n.start_line, n.end_line FROM code_nodes o JOIN files f ON f.id = o.file
-             JOIN code_nodes n ON n.id BETWEEN f.node AND f.node + f.nodes - 1
+             JOIN code_nodes n ON n.id BETWEEN f.id AND f.last
              WHERE o.id = ?1 AND n.parent = ?1 ORDER BY n.end_line - n.start_line, n.id";
         self.rows("find definitions", sql, [Value::Integer(outer.0)], |row| {
             Ok(Extent { node: NodeId(row.get(0)?), start_line: row.get(1)?, end_line: row.get(2)? })
@@ -630,7 +713,7 @@ impl Generation {
             return Ok(Some((0, i64::MAX)));
         }
         let within = Within::new(prefix);
-        let sql = format!("SELECT min(f.node), max(f.node + f.nodes - 1) FROM files f WHERE 1 {}", within.condition(1));
+        let sql = format!("SELECT min(f.id), max(f.last) FROM files f WHERE f.omitted IS NULL {}", within.condition(1));
         let found = self.rows("find a directory", &sql, within.values(), |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(found.into_iter().find_map(|(first, last): (Option<i64>, Option<i64>)| first.zip(last)))
     }
@@ -693,7 +776,7 @@ impl Generation {
 
     /// Returns the first and the last node of each file, by path.
     fn ranges(&self) -> Result<Vec<(i64, i64)>> {
-        let sql = "SELECT node, node + nodes - 1 FROM files WHERE node IS NOT NULL ORDER BY id";
+        let sql = "SELECT id, last FROM files WHERE omitted IS NULL ORDER BY id";
         self.rows("read the manifest", sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
@@ -766,7 +849,8 @@ fn coded<T: Copy>(row: &Row<'_>, column: usize, all: &[T]) -> rusqlite::Result<T
     known.copied().ok_or(rusqlite::Error::IntegralValueOutOfRange(column, code))
 }
 
-const STATUSES: [ParseStatus; 4] = [ParseStatus::Ok, ParseStatus::Partial, ParseStatus::Failed, ParseStatus::Unsupported];
+pub(super) const STATUSES: [ParseStatus; 4] =
+    [ParseStatus::Ok, ParseStatus::Partial, ParseStatus::Failed, ParseStatus::Unsupported];
 
 fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<ContentHash> {
     Ok(ContentHash(row.get(column)?))
@@ -817,7 +901,7 @@ fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
     let qualified_name = row.get::<_, Option<Arc<str>>>(4)?.unwrap_or_else(|| Arc::clone(&name));
     let path: Arc<str> = row.get(13)?;
     let start_byte = row.get(9)?;
-    let invalid = |_| rusqlite::Error::InvalidColumnType(13, "path".to_owned(), rusqlite::types::Type::Text);
+    let invalid = |_| rusqlite::Error::InvalidColumnType(13, "path".to_owned(), Type::Text);
     let repo_path = RepoPath::parse(&path).map_err(invalid)?;
     let flags: i64 = row.get(18)?;
     Ok(NodeRow {
@@ -846,9 +930,9 @@ fn node_row(row: &Row<'_>) -> rusqlite::Result<NodeRow> {
     })
 }
 
-/// Returns a URI that opens a file as one that never changes; everything but plain characters is escaped.
-fn immutable_uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
+/// Returns a path as it stands in a URI; everything but plain characters is escaped.
+pub(super) fn uri_path(path: &Path) -> String {
+    let mut uri = String::new();
     for &byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~') {
             uri.push(char::from(byte));
@@ -856,6 +940,5 @@ fn immutable_uri(path: &Path) -> String {
             uri.push_str(&format!("%{byte:02x}"));
         }
     }
-    uri.push_str("?immutable=1");
     uri
 }

@@ -1,16 +1,18 @@
--- The tables of one generation. Ids are dense and follow (path, start byte), so that rows sort by id as answers sort by place.
+-- The tables of one generation. Ids follow (path, start byte), so that rows sort by id as answers sort by place. They have gaps, so that
+-- what an edit adds finds a place between its neighbours and the rest keeps its ids.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 -- Names of references, rules of edges; `unresolved` counts the references of the name that have no resolved edge.
 CREATE TABLE names (id INTEGER PRIMARY KEY, text TEXT NOT NULL, unresolved INTEGER NOT NULL);
 
--- The manifest. `node` is the file's own node, followed by `nodes - 1` definitions; null for what is left out.
+-- The manifest. The id of an included file is that of its own node; its definitions follow up to `last`, `nodes` with the file in all.
+-- `refs` is the digest of what its references came to.
 CREATE TABLE files (
     id INTEGER PRIMARY KEY,
     path TEXT NOT NULL,
     slashes INTEGER NOT NULL,
     mode INTEGER NOT NULL,
-    node INTEGER,
+    last INTEGER NOT NULL,
     nodes INTEGER NOT NULL,
     language TEXT,
     module TEXT,
@@ -23,7 +25,8 @@ CREATE TABLE files (
     flags INTEGER NOT NULL,
     pack INTEGER,
     offset INTEGER,
-    blob BLOB
+    blob BLOB,
+    refs BLOB
 );
 
 CREATE TABLE code_nodes (
@@ -33,6 +36,7 @@ CREATE TABLE code_nodes (
     kind INTEGER NOT NULL,
     name TEXT NOT NULL,
     qualified TEXT,
+    ordinal INTEGER NOT NULL,
     parent INTEGER,
     start_line INTEGER NOT NULL,
     end_line INTEGER NOT NULL,
@@ -43,7 +47,8 @@ CREATE TABLE code_nodes (
     docstring TEXT
 );
 
--- One row an edge, at the place of its name token; `name` is 0 where the token is the target's own name.
+-- One row an edge, at the place of its name token; `name` is 0 where the token is the target's own name. Lines count from the first
+-- line of the source, so that an edit leaves the rows of definitions below it as they are; so do those of diagnostics.
 CREATE TABLE code_edges (
     source INTEGER NOT NULL,
     line INTEGER NOT NULL,
@@ -77,5 +82,5 @@ CREATE TABLE headings (
 
 CREATE VIRTUAL TABLE code_search_fts USING fts5(
     name, place, signature, docstring, headings,
-    content = '', tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
+    content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
 );

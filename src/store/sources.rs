@@ -16,7 +16,7 @@ use super::{files, packs};
 use crate::workspace::EntryState;
 
 /// More packs than this are put together.
-const MANY_PACKS: usize = 32;
+pub(super) const MANY_PACKS: usize = 32;
 /// As many packs stay as they are when there are many: the largest, which cost most to copy.
 const SETTLED_PACKS: usize = 8;
 /// A pack smaller than this is not rewritten for being half empty.
@@ -64,10 +64,10 @@ impl PackWriter {
         Ok(place)
     }
 
-    /// Makes what was taken in durable.
-    pub(super) fn finish(self) -> Result<()> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match state.builder {
+    /// Makes what was taken in durable; what comes later goes into another pack.
+    pub(super) fn finish(&self) -> Result<()> {
+        let builder = self.state.lock().unwrap_or_else(PoisonError::into_inner).builder.take();
+        match builder {
             Some(builder) => builder.finish(true).map(drop).map_err(io("finish a pack")),
             None => Ok(()),
         }
@@ -83,7 +83,7 @@ pub(super) fn read(directory: &Path, hash: &ContentHash, place: ObjectRef) -> Re
 }
 
 /// Returns the included contents of a new generation with their places, each once.
-fn objects(content: &Content) -> BTreeMap<ContentHash, ObjectRef> {
+pub(super) fn objects(content: &Content) -> BTreeMap<ContentHash, ObjectRef> {
     let included = content.files.iter().filter_map(|file| match file.entry.state {
         EntryState::Included { hash, .. } => Some((hash, file.object?)),
         EntryState::Omitted { .. } => None,
@@ -91,9 +91,9 @@ fn objects(content: &Content) -> BTreeMap<ContentHash, ObjectRef> {
     included.collect()
 }
 
-/// Returns the packs that a generation needs, sorted, when the objects in `moved` stand elsewhere than its content says.
-pub(super) fn packs_of(content: &Content, moved: &HashMap<ContentHash, ObjectRef>) -> Vec<u64> {
-    let mut packs: Vec<u64> = objects(content).iter().map(|(hash, place)| moved.get(hash).unwrap_or(place).pack).collect();
+/// Returns the packs that objects need, sorted, when those in `moved` stand elsewhere.
+pub(super) fn packs_of(objects: &BTreeMap<ContentHash, ObjectRef>, moved: &HashMap<ContentHash, ObjectRef>) -> Vec<u64> {
+    let mut packs: Vec<u64> = objects.iter().map(|(hash, place)| moved.get(hash).unwrap_or(place).pack).collect();
     packs.sort_unstable();
     packs.dedup();
     packs
@@ -101,8 +101,7 @@ pub(super) fn packs_of(content: &Content, moved: &HashMap<ContentHash, ObjectRef
 
 /// Copies objects out of packs that are mostly waste, or of small ones when there are many, into a new pack; returns the new places.
 /// The old packs stay until no generation needs them.
-pub(super) fn compact(directory: &Path, content: &Content) -> Result<HashMap<ContentHash, ObjectRef>> {
-    let objects = objects(content);
+pub(super) fn compact(directory: &Path, objects: &BTreeMap<ContentHash, ObjectRef>) -> Result<HashMap<ContentHash, ObjectRef>> {
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     for place in objects.values() {
         *live.entry(place.pack).or_default() += place.length;

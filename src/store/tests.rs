@@ -58,10 +58,12 @@ fn identity(number: u8) -> Identity {
     Identity {
         fingerprint: Fingerprint([number; 32]),
         state: ContentHash([number; 32]),
+        rules: ContentHash([0; 32]),
         scope_id: "s".to_owned(),
         binding_id: "b".to_owned(),
         commit: None,
         head_tree: None,
+        head_digest: None,
         branch: None,
         object_format: "sha1".to_owned(),
         git: false,
@@ -118,7 +120,7 @@ impl Fixture {
         }
         let content =
             Content { identity: identity(number), files: entries, limitations: Vec::new(), unrepresentable: Vec::new() };
-        lock.stage(&content, sources)
+        lock.stage(&content, &sources)
     }
 
     fn publish(&self, number: u8, files: &[(&str, &str)]) -> Result<Published, StoreError> {

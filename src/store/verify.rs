@@ -59,7 +59,7 @@ impl CheckedPacks {
         let Ok(seal) = Seal::read(&directory.join("seal"), Some(&named.seal)) else { return false };
         // All are checked, so that the counts do not depend on which one is damaged.
         let damaged = seal.packs.iter().filter(|pack| !self.check(cache, pack)).count();
-        seal.check(&directory.join("graph.sqlite")).is_ok() && damaged == 0
+        seal.check(&directory.join("graph.sqlite"), None).is_ok() && damaged == 0
     }
 
     fn check(&mut self, cache: &Cache, pack: &str) -> bool {

@@ -8,32 +8,19 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::model::graph::symbol_id;
-use crate::model::{ContentHash, DefinitionKey, EdgeKind, ParseStatus, Resolution, SymbolKind, Target};
+use crate::model::{ContentHash, ParseStatus, Target};
 use crate::workspace::EntryState;
 
 use super::content::{Content, ContentFile, ObjectRef};
-use super::durable::{self, Step};
-use super::error::{Result, StoreError, io, sqlite};
-use super::reader::{Coverage, LanguageCoverage, Meta, Totals};
-use super::words::append_words;
+use super::durable::{self, Part, Step};
+use super::error::{Result, io, sqlite};
+use super::layout::FileNodes;
+use super::reader::{Coverage, LanguageCoverage, Meta, Totals, reference_digest};
+use super::rows::{self, Document, Names, NodeValues, Tally, Targets, inconsistent, status_of};
 
-pub(super) const FLAG_TEST: i64 = 1;
-pub(super) const FLAG_GENERATED: i64 = 2;
-pub(super) const FLAG_MINIFIED: i64 = 4;
-pub(super) const FLAG_DEPRIORITIZED: i64 = 8;
-
-/// In place of a name's id: the reference is written as its target is named. True of nearly all edges, and takes no space.
-pub(super) const TARGETS_NAME: i64 = 0;
-
-/// Returns the leading bytes of a symbol id as an integer that sorts as they do.
-pub(super) fn symbol_key(leading: [u8; 8]) -> i64 {
-    (u64::from_be_bytes(leading) ^ (1 << 63)).cast_signed()
-}
-
-/// Writes the database and forces it to the disk. The objects in `moved` stand elsewhere than the content says.
-pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash, ObjectRef>) -> Result<()> {
-    let pass = |step| durable::pass_database(step, path).map_err(io("write the database"));
+/// Writes the database, forces it to the disk, and returns its counts. The objects in `moved` stand elsewhere than the content says.
+pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash, ObjectRef>) -> Result<(Coverage, Totals)> {
+    let pass = |step| durable::pass_database(Part::Database, step, path).map_err(io("write the database"));
     pass(Step::Open)?;
     let connection = durable::open_database(path).map_err(sqlite("create"))?;
     connection
@@ -43,27 +30,32 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
         )
         .map_err(sqlite("create"))?;
     connection.execute_batch(include_str!("schema.sql")).map_err(sqlite("create the tables"))?;
-    // Postings are gathered in memory, so that few segments have to be merged.
-    connection
-        .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', 16777216);")
-        .map_err(sqlite("create the tables"))?;
     // One run of the search index in memory, written once: runs that are merged later cost time and leave holes in the file.
-    connection
-        .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', 134217728);")
-        .map_err(sqlite("create the search index"))?;
+    set_search_memory(&connection, 134_217_728)?;
     pass(Step::Load)?;
     let mut load = Load::new(&connection, content, moved)?;
     load.rows()?;
+    let counts = (load.coverage, load.totals);
     pass(Step::Index)?;
     connection.execute_batch(include_str!("indexes.sql")).map_err(sqlite("make the indexes"))?;
     pass(Step::Commit)?;
+    // What a delta writes is small: less memory for its postings than the bulk load takes.
+    set_search_memory(&connection, 16_777_216)?;
     // No ANALYZE: every query names its index by its form, and the statistics would be the same questions asked twice.
     connection
         .execute_batch("INSERT INTO code_search_fts (code_search_fts) VALUES ('optimize'); COMMIT;")
         .map_err(sqlite("finish"))?;
     check(&connection)?;
+    // From here on the file says that an overlay may lie over it. Nothing is in one yet.
+    connection.execute_batch("PRAGMA journal_mode = WAL;").map_err(sqlite("finish"))?;
     connection.close().map_err(|(_, error)| sqlite("close")(error))?;
-    durable::sync_database(path).map_err(io("write the database to disk"))
+    durable::sync_database(Part::Database, path).map_err(io("write the database to disk"))?;
+    Ok(counts)
+}
+
+fn set_search_memory(connection: &Connection, bytes: u32) -> Result<()> {
+    let sql = "INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('hashsize', ?1)";
+    connection.execute(sql, [bytes]).map(drop).map_err(sqlite("prepare the search index"))
 }
 
 /// Asks the database itself whether its search index is whole and its rows are those that were counted.
@@ -72,58 +64,60 @@ fn check(connection: &Connection) -> Result<()> {
         .execute_batch("INSERT INTO code_search_fts (code_search_fts, rank) VALUES ('integrity-check', 0);")
         .map_err(sqlite("check the search index"))?;
     let orphans: i64 = connection
-        .query_row(
-            "SELECT (SELECT count(*) FROM code_nodes) - (SELECT total(nodes) FROM files)
-                  + (SELECT count(*) FROM files WHERE omitted IS NULL AND node IS NULL)",
-            [],
-            |row| row.get::<_, f64>(0),
-        )
+        .query_row("SELECT (SELECT count(*) FROM code_nodes) - (SELECT total(nodes) FROM files)", [], |row| row.get::<_, f64>(0))
         .map_err(sqlite("count rows"))
         .map(|count| count.abs() as i64)?;
     if orphans == 0 { Ok(()) } else { Err(inconsistent(format!("{orphans} nodes do not belong to files"))) }
 }
 
-fn inconsistent(what: String) -> StoreError {
-    StoreError::Inconsistent { what }
-}
-
 /// Numbers names in the order they come.
 #[derive(Default)]
-struct Names<'a> {
-    ids: HashMap<&'a str, i64>,
-    /// Text, and how many references of it are not resolved.
-    rows: Vec<(&'a str, u64)>,
+struct NewNames {
+    ids: HashMap<Box<str>, i64>,
+    /// How many references of each name are not resolved.
+    unresolved: Vec<u64>,
 }
 
-impl<'a> Names<'a> {
-    fn id(&mut self, text: &'a str) -> i64 {
-        *self.ids.entry(text).or_insert_with(|| {
-            self.rows.push((text, 0));
-            self.rows.len() as i64
-        })
+impl Names for NewNames {
+    fn id(&mut self, text: &str) -> Result<i64> {
+        if let Some(id) = self.ids.get(text) {
+            return Ok(*id);
+        }
+        self.unresolved.push(0);
+        let id = self.unresolved.len() as i64;
+        self.ids.insert(Box::from(text), id);
+        Ok(id)
     }
+}
 
+impl NewNames {
     fn count_unresolved(&mut self, id: i64) {
-        if let Some(row) = usize::try_from(id - 1).ok().and_then(|index| self.rows.get_mut(index)) {
-            row.1 += 1;
+        if let Some(count) = usize::try_from(id - 1).ok().and_then(|index| self.unresolved.get_mut(index)) {
+            *count += 1;
         }
     }
 }
 
-/// Where the nodes of a file are.
-struct FileNodes<'a> {
-    node: i64,
-    /// Node of each definition, by its index in the facts.
-    definitions: Vec<i64>,
-    keys: HashMap<&'a DefinitionKey, i64>,
+/// The ids of every file, by path.
+struct AllNodes<'a>(HashMap<&'a str, FileNodes<'a>>);
+
+impl Targets for &AllNodes<'_> {
+    fn node(&mut self, target: &Target) -> Result<Option<i64>> {
+        Ok(self.0.get(target.file.as_str()).and_then(|nodes| match &target.definition {
+            None => Some(nodes.node),
+            Some(definition) => nodes.keys.get(definition).copied(),
+        }))
+    }
 }
 
 struct Load<'a> {
     connection: &'a Connection,
     content: &'a Content,
     moved: &'a HashMap<ContentHash, ObjectRef>,
-    names: Names<'a>,
-    nodes: HashMap<&'a str, FileNodes<'a>>,
+    names: NewNames,
+    nodes: AllNodes<'a>,
+    /// Id of each file, in order.
+    ids: Vec<i64>,
     coverage: Coverage,
     totals: Totals,
 }
@@ -135,331 +129,99 @@ impl<'a> Load<'a> {
         }
         let mut next = 1;
         let mut nodes = HashMap::new();
-        for file in included(content) {
-            let node = next;
-            next += 1;
-            let definitions = file.facts.as_deref().map_or(&[][..], |facts| &facts.definitions);
-            let mut order: Vec<usize> = (0..definitions.len()).collect();
-            order.sort_by_key(|&index| definitions[index].span.start);
-            let mut ids = vec![0; definitions.len()];
-            for index in order {
-                ids[index] = next;
-                next += 1;
+        let mut ids = Vec::with_capacity(content.files.len());
+        for file in &content.files {
+            ids.push(next);
+            if is_included(file) {
+                let definitions = file.facts.as_deref().map_or(&[][..], |facts| &facts.definitions);
+                let (of_file, after) = FileNodes::spread(next, definitions);
+                nodes.insert(file.entry.path.as_str(), of_file);
+                next = after;
+            } else {
+                (_, next) = FileNodes::spread(next, &[]);
             }
-            let keys = definitions.iter().zip(&ids).map(|(definition, id)| (&definition.key, *id)).collect();
-            nodes.insert(file.entry.path.as_str(), FileNodes { node, definitions: ids, keys });
         }
         Ok(Self {
             connection,
             content,
             moved,
-            names: Names::default(),
-            nodes,
-            coverage: Coverage::default(),
+            names: NewNames::default(),
+            nodes: AllNodes(nodes),
+            ids,
+            coverage: Coverage { skipped_files: content.unrepresentable.len() as u64, ..Coverage::default() },
             totals: Totals::default(),
         })
     }
 
     fn rows(&mut self) -> Result<()> {
-        self.count_files();
         self.files()?;
         self.nodes()?;
-        self.edges()?;
-        self.diagnostics()?;
+        self.references()?;
         self.search()?;
         self.finish()
     }
 
-    fn count_files(&mut self) {
-        let coverage = &mut self.coverage;
-        coverage.skipped_files = self.content.unrepresentable.len() as u64;
-        for file in &self.content.files {
-            if matches!(file.entry.state, EntryState::Omitted { .. }) {
-                coverage.skipped_files += 1;
-                continue;
-            }
-            coverage.eligible_files += 1;
-            let status = status_of(file);
-            match status {
-                ParseStatus::Ok => coverage.parsed_files += 1,
-                ParseStatus::Partial => coverage.partial_files += 1,
-                ParseStatus::Failed => coverage.failed_files += 1,
-                ParseStatus::Unsupported => coverage.unsupported_files += 1,
-            }
-            if let Some(language) = file.language {
-                let of: &mut LanguageCoverage = coverage.languages.entry(language.to_owned()).or_default();
-                of.files += 1;
-                match status {
-                    ParseStatus::Ok => of.ok += 1,
-                    ParseStatus::Partial => of.partial += 1,
-                    ParseStatus::Failed => of.failed += 1,
-                    ParseStatus::Unsupported => {}
-                }
-            }
-        }
-    }
-
     fn files(&mut self) -> Result<()> {
-        let mut insert = self
-            .connection
-            .prepare("INSERT INTO files VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)")
-            .map_err(sqlite("load files"))?;
-        let mut headings =
-            self.connection.prepare("INSERT OR IGNORE INTO headings VALUES (?1,?2,?3,?4)").map_err(sqlite("load headings"))?;
-        for (file, id) in self.content.files.iter().zip(1_i64..) {
-            let path = file.entry.path.as_str();
-            let nodes = self.nodes.get(path);
-            let (hash, size, omitted) = match &file.entry.state {
-                EntryState::Included { hash, size } => (Some(hash), Some(*size), None),
-                EntryState::Omitted { reason, hash, size } => (hash.as_ref(), *size, Some(reason.as_str())),
-            };
-            let object = hash.and_then(|hash| self.moved.get(hash)).or(file.object.as_ref());
-            let flag = |set: bool, flag: i64| if set { flag } else { 0 };
-            let facts = file.facts.as_deref();
-            let flags = flag(file.test, FLAG_TEST)
-                | flag(facts.is_some_and(|facts| facts.generated), FLAG_GENERATED)
-                | flag(facts.is_some_and(|facts| facts.minified), FLAG_MINIFIED)
-                | flag(file.deprioritized, FLAG_DEPRIORITIZED);
-            insert
-                .execute(params![
-                    id,
-                    path,
-                    path.bytes().filter(|&byte| byte == b'/').count() as i64,
-                    file.entry.mode,
-                    nodes.map(|nodes| nodes.node),
-                    nodes.map_or(0, |nodes| 1 + nodes.definitions.len() as i64),
-                    file.language,
-                    file.module.as_deref(),
-                    hash.map(|hash| &hash.0[..]),
-                    size.map(u64::cast_signed),
-                    facts.map_or(0, |facts| facts.lines),
-                    omitted.is_none().then(|| status_of(file) as i64),
-                    omitted,
-                    file.failure,
-                    flags,
-                    object.map(|object| object.pack.cast_signed()),
-                    object.map(|object| object.offset.cast_signed()),
-                    file.blob.as_deref(),
-                ])
-                .map_err(sqlite("load files"))?;
-            for heading in facts.map_or(&[][..], |facts| &facts.headings) {
-                headings
-                    .execute(params![id, heading.line, heading.level, heading.text.as_ref()])
-                    .map_err(sqlite("load headings"))?;
-            }
+        let mut insert = self.connection.prepare(INSERT_FILE).map_err(sqlite("load files"))?;
+        let mut headings = self.connection.prepare(INSERT_HEADING).map_err(sqlite("load headings"))?;
+        for (file, &id) in self.content.files.iter().zip(&self.ids) {
+            count_file(&mut self.coverage, file);
+            let nodes = self.nodes.0.get(file.entry.path.as_str());
+            insert_file(&mut insert, file, id, nodes, self.moved)?;
+            insert_headings(&mut headings, file, id)?;
         }
         Ok(())
     }
 
     fn nodes(&mut self) -> Result<()> {
-        let mut insert = self
-            .connection
-            .prepare("INSERT INTO code_nodes VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)")
-            .map_err(sqlite("load nodes"))?;
-        for (file, id) in self.content.files.iter().zip(1_i64..) {
-            let EntryState::Included { size, .. } = file.entry.state else { continue };
-            let path = &file.entry.path;
-            let nodes = &self.nodes[path.as_str()];
-            let facts = file.facts.as_deref();
-            let symbol = |kind, qualified: &str, start| {
-                let symbol = symbol_id(path, kind, qualified, start);
-                let mut leading = [0; 8];
-                leading.copy_from_slice(&symbol.0[..8]);
-                symbol_key(leading)
-            };
-            let lines = facts.map_or(0, |facts| facts.lines);
-            insert
-                .execute(params![
-                    nodes.node,
-                    id,
-                    symbol(SymbolKind::File, path.as_str(), 0),
-                    SymbolKind::File as i64,
-                    path.file_name(),
-                    path.as_str(),
-                    None::<i64>,
-                    1.min(lines),
-                    lines,
-                    0,
-                    0,
-                    size.cast_signed(),
-                    None::<&str>,
-                    None::<&str>,
-                ])
-                .map_err(sqlite("load nodes"))?;
-            let definitions = facts.map_or(&[][..], |facts| &facts.definitions);
-            let mut order: Vec<usize> = (0..definitions.len()).collect();
-            order.sort_by_key(|&index| nodes.definitions[index]);
-            for index in order {
-                let definition = &definitions[index];
-                let parent = match definition.parent {
-                    Some(parent) => *nodes
-                        .definitions
-                        .get(parent as usize)
-                        .ok_or_else(|| inconsistent(format!("a definition of {path} lies in none")))?,
-                    None => nodes.node,
-                };
-                let qualified = &definition.key.qualified;
-                insert
-                    .execute(params![
-                        nodes.definitions[index],
-                        id,
-                        symbol(definition.kind, qualified, definition.span.start),
-                        definition.kind as i64,
-                        definition.name.as_ref(),
-                        (*qualified != definition.name).then_some(qualified.as_ref()),
-                        parent,
-                        definition.start_line,
-                        definition.end_line,
-                        definition.name_place.line,
-                        definition.span.start,
-                        definition.span.end,
-                        definition.signature.as_deref(),
-                        definition.docstring.as_deref(),
-                    ])
-                    .map_err(sqlite("load nodes"))?;
-                self.totals.definitions += 1;
+        let mut insert = self.connection.prepare(INSERT_NODE).map_err(sqlite("load nodes"))?;
+        for file in included(self.content) {
+            let nodes = &self.nodes.0[file.entry.path.as_str()];
+            for node in rows::nodes(file, nodes)? {
+                insert_node(&mut insert, nodes.node, &node)?;
             }
+            self.totals.definitions += nodes.definitions.len() as u64;
         }
         Ok(())
     }
 
-    fn edges(&mut self) -> Result<()> {
-        let mut insert = self
-            .connection
-            .prepare("INSERT OR IGNORE INTO code_edges VALUES (?1,?2,?3,?4,?5,?6,?7,?8)")
-            .map_err(sqlite("load edges"))?;
-        let content = self.content;
-        let contains = self.names.id("syntax_contains");
-        let mut rows: Vec<[i64; 8]> = Vec::new();
-        for file in included(content) {
-            rows.clear();
-            let nodes = &self.nodes[file.entry.path.as_str()];
-            for (definition, &target) in
-                file.facts.as_deref().map_or(&[][..], |facts| &facts.definitions).iter().zip(&nodes.definitions)
-            {
-                let source = match definition.parent {
-                    Some(parent) => source_node(file, nodes, Some(parent))?,
-                    None => nodes.node,
-                };
-                rows.push([
-                    source,
-                    definition.name_place.line.into(),
-                    definition.name_place.column.into(),
-                    EdgeKind::Contains as i64,
-                    target,
-                    Resolution::ResolvedStatic as i64,
-                    contains,
-                    TARGETS_NAME,
-                ]);
+    fn references(&mut self) -> Result<()> {
+        let mut insert_edge = self.connection.prepare(INSERT_EDGE).map_err(sqlite("load edges"))?;
+        let mut insert_diagnostic = self.connection.prepare(INSERT_DIAGNOSTIC).map_err(sqlite("load diagnostics"))?;
+        for file in included(self.content) {
+            let nodes = &self.nodes.0[file.entry.path.as_str()];
+            let edges = rows::edges(file, nodes, &mut self.names, &mut &self.nodes)?;
+            let diagnostics = rows::diagnostics(file, nodes, &mut self.names)?;
+            for row in &edges {
+                insert_edge.execute(*row).map_err(sqlite("load edges"))?;
             }
-            let Some(edges) = file.edges.as_deref() else {
-                self.totals.edges += insert_sorted(&mut insert, &mut rows)?;
-                continue;
-            };
-            let mut resolved: Option<(u32, EdgeKind)> = None;
-            for edge in &edges.edges {
-                if edge.resolution == Resolution::ResolvedStatic && resolved != Some((edge.place.start, edge.kind)) {
-                    resolved = Some((edge.place.start, edge.kind));
-                    self.coverage.resolved_references += 1;
-                }
-                let of_target = edge.target.definition.as_ref().and_then(|key| key.qualified.rsplit('.').next());
-                let name = if of_target == Some(edge.name.as_ref()) { TARGETS_NAME } else { self.names.id(&edge.name) };
-                rows.push([
-                    source_node(file, nodes, edge.source)?,
-                    edge.place.line.into(),
-                    edge.place.column.into(),
-                    edge.kind as i64,
-                    target_node(&self.nodes, file, &edge.target)?,
-                    edge.resolution as i64,
-                    self.names.id(edge.rule),
-                    name,
-                ]);
+            for row in &diagnostics {
+                insert_diagnostic.execute(*row).map_err(sqlite("load diagnostics"))?;
             }
-            self.totals.edges += insert_sorted(&mut insert, &mut rows)?;
-        }
-        Ok(())
-    }
-
-    fn diagnostics(&mut self) -> Result<()> {
-        let mut insert = self
-            .connection
-            .prepare("INSERT OR IGNORE INTO diagnostics VALUES (?1,?2,?3,?4,?5,?6,?7)")
-            .map_err(sqlite("load diagnostics"))?;
-        let content = self.content;
-        let mut rows: Vec<[i64; 7]> = Vec::new();
-        for file in included(content) {
-            let Some(edges) = file.edges.as_deref() else { continue };
-            rows.clear();
-            let nodes = &self.nodes[file.entry.path.as_str()];
-            let mut last = None;
-            for diagnostic in &edges.diagnostics {
-                let name = self.names.id(&diagnostic.name);
-                // A reference that has several reasons is one reference.
-                if last.replace((diagnostic.place.start, diagnostic.kind)) != Some((diagnostic.place.start, diagnostic.kind)) {
-                    self.names.count_unresolved(name);
-                    if diagnostic.candidates > 0 {
-                        self.coverage.candidate_references += 1;
-                    } else {
-                        self.coverage.unresolved_references += 1;
-                    }
-                }
-                rows.push([
-                    source_node(file, nodes, diagnostic.source)?,
-                    diagnostic.place.line.into(),
-                    diagnostic.place.column.into(),
-                    diagnostic.kind as i64,
-                    diagnostic.reason as i64,
-                    name,
-                    diagnostic.candidates.into(),
-                ]);
-            }
-            rows.sort_unstable();
-            for row in &rows {
-                self.totals.diagnostics += insert.execute(*row).map_err(sqlite("load diagnostics"))? as u64;
-            }
+            self.totals.edges += edges.len() as u64;
+            self.totals.diagnostics += diagnostics.len() as u64;
+            let tally = Tally::of(&edges, &diagnostics, |name| self.names.count_unresolved(name));
+            self.coverage.resolved_references += tally.resolved;
+            self.coverage.candidate_references += tally.candidate;
+            self.coverage.unresolved_references += tally.unresolved;
         }
         Ok(())
     }
 
     fn search(&mut self) -> Result<()> {
-        let mut insert = self
-            .connection
-            .prepare(
-                "INSERT INTO code_search_fts (rowid, name, place, signature, docstring, headings) VALUES (?1,?2,?3,?4,?5,?6)",
-            )
-            .map_err(sqlite("load the search index"))?;
-        let mut columns: [String; 5] = Default::default();
+        let mut insert = self.connection.prepare(INSERT_DOCUMENT).map_err(sqlite("load the search index"))?;
+        let mut document = Document::default();
         for file in included(self.content) {
             let path = &file.entry.path;
-            let nodes = &self.nodes[path.as_str()];
-            let [name, place, signature, docstring, headings] = &mut columns;
-            let mut put = |node: i64, columns: [&mut String; 5]| {
-                let values = columns.each_ref().map(|text| text.as_str());
-                let [name, place, signature, docstring, headings] = values;
-                let done = insert.execute(params![node, name, place, signature, docstring, headings]);
-                columns.into_iter().for_each(String::clear);
-                done.map_err(sqlite("load the search index"))
-            };
-            append_words(path.file_name(), name);
-            append_words(path.as_str(), place);
-            for heading in file.facts.as_deref().map_or(&[][..], |facts| &facts.headings) {
-                append_words(&heading.text, headings);
+            let mut nodes = rows::nodes(file, &self.nodes.0[path.as_str()])?.into_iter();
+            if let Some(own) = nodes.next() {
+                let headings = file.facts.as_deref().map_or(&[][..], |facts| &facts.headings);
+                rows::file_document(path, headings.iter().map(|heading| &*heading.text), file.words.as_deref(), &mut document);
+                insert_document(&mut insert, own.id, &mut document)?;
             }
-            append_words(file.words.as_deref().unwrap_or_default(), docstring);
-            put(nodes.node, [name, place, signature, docstring, headings])?;
-            let stem = path.stem_and_suffix().0;
-            let definitions = file.facts.as_deref().map_or(&[][..], |facts| &facts.definitions);
-            let mut order: Vec<usize> = (0..definitions.len()).collect();
-            order.sort_by_key(|&index| nodes.definitions[index]);
-            for index in order {
-                let definition = &definitions[index];
-                append_words(&definition.name, name);
-                let outer = definition.key.qualified.strip_suffix(definition.name.as_ref()).unwrap_or_default();
-                append_words(outer, place);
-                append_words(stem, place);
-                append_words(definition.signature.as_deref().unwrap_or_default(), signature);
-                append_words(definition.docstring.as_deref().unwrap_or_default(), docstring);
-                put(nodes.definitions[index], [name, place, signature, docstring, headings])?;
+            for node in nodes {
+                rows::definition_document(path, &node, &mut document);
+                insert_document(&mut insert, node.id, &mut document)?;
             }
         }
         Ok(())
@@ -467,18 +229,15 @@ impl<'a> Load<'a> {
 
     fn finish(&mut self) -> Result<()> {
         let mut insert = self.connection.prepare("INSERT INTO names VALUES (?1,?2,?3)").map_err(sqlite("load names"))?;
-        for ((text, unresolved), id) in self.names.rows.iter().zip(1_i64..) {
+        let mut names: Vec<_> = self.names.ids.iter().map(|(text, id)| (*id, text)).collect();
+        names.sort_unstable();
+        for ((id, text), unresolved) in names.into_iter().zip(&self.names.unresolved) {
             insert.execute(params![id, text, unresolved.cast_signed()]).map_err(sqlite("load names"))?;
         }
-        let coverage = &mut self.coverage;
-        let files = coverage.parsed_files + coverage.partial_files + coverage.failed_files + coverage.unsupported_files;
-        if files != coverage.eligible_files {
-            return Err(inconsistent("files that are eligible and files that were read differ in number".to_owned()));
-        }
-        coverage.references = coverage.resolved_references + coverage.candidate_references + coverage.unresolved_references;
+        close(&mut self.coverage)?;
         let meta = Meta {
             identity: self.content.identity.clone(),
-            coverage: coverage.clone(),
+            coverage: self.coverage.clone(),
             totals: self.totals,
             limitations: self.content.limitations.iter().map(|word| (*word).to_owned()).collect(),
             unrepresentable: self.content.unrepresentable.clone(),
@@ -492,43 +251,167 @@ impl<'a> Load<'a> {
     }
 }
 
+pub(super) const INSERT_FILE: &str =
+    "INSERT INTO files VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)";
+pub(super) const INSERT_HEADING: &str = "INSERT OR IGNORE INTO headings VALUES (?1,?2,?3,?4)";
+pub(super) const INSERT_NODE: &str = "INSERT INTO code_nodes VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)";
+pub(super) const INSERT_EDGE: &str = "INSERT INTO code_edges VALUES (?1,?2,?3,?4,?5,?6,?7,?8)";
+pub(super) const INSERT_DIAGNOSTIC: &str = "INSERT INTO diagnostics VALUES (?1,?2,?3,?4,?5,?6,?7)";
+pub(super) const INSERT_DOCUMENT: &str =
+    "INSERT INTO code_search_fts (rowid, name, place, signature, docstring, headings) VALUES (?1,?2,?3,?4,?5,?6)";
+
+/// Inserts or replaces the row of a file; the statement names all columns in the order of the table.
+pub(super) fn insert_file(
+    insert: &mut rusqlite::Statement<'_>,
+    file: &ContentFile,
+    id: i64,
+    nodes: Option<&FileNodes<'_>>,
+    moved: &HashMap<ContentHash, ObjectRef>,
+) -> Result<()> {
+    let path = file.entry.path.as_str();
+    let (hash, size, omitted) = match &file.entry.state {
+        EntryState::Included { hash, size } => (Some(hash), Some(*size), None),
+        EntryState::Omitted { reason, hash, size } => (hash.as_ref(), *size, Some(reason.as_str())),
+    };
+    let object = if omitted.is_none() { hash.and_then(|hash| moved.get(hash)).or(file.object.as_ref()) } else { None };
+    let done = insert.execute(params![
+        id,
+        path,
+        path.bytes().filter(|&byte| byte == b'/').count() as i64,
+        file.entry.mode,
+        nodes.map_or(id, FileNodes::last),
+        nodes.map_or(0, |nodes| 1 + nodes.definitions.len() as i64),
+        file.language,
+        file.module.as_deref(),
+        hash.map(|hash| &hash.0[..]),
+        size.map(u64::cast_signed),
+        file.facts.as_deref().map_or(0, |facts| facts.lines),
+        omitted.is_none().then(|| status_of(file) as i64),
+        omitted,
+        file.failure,
+        rows::flags_of(file),
+        object.map(|object| object.pack.cast_signed()),
+        object.map(|object| object.offset.cast_signed()),
+        file.blob.as_deref(),
+        file.edges.as_deref().map(reference_digest),
+    ]);
+    done.map(drop).map_err(sqlite("load files"))
+}
+
+pub(super) fn insert_headings(insert: &mut rusqlite::Statement<'_>, file: &ContentFile, id: i64) -> Result<()> {
+    for heading in file.facts.as_deref().map_or(&[][..], |facts| &facts.headings) {
+        insert.execute(params![id, heading.line, heading.level, heading.text.as_ref()]).map_err(sqlite("load headings"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn insert_node(insert: &mut rusqlite::Statement<'_>, file: i64, node: &NodeValues<&str>) -> Result<()> {
+    let done = insert.execute(params![
+        node.id,
+        file,
+        node.symbol,
+        node.kind,
+        node.name,
+        node.qualified,
+        node.ordinal,
+        node.parent,
+        node.start_line,
+        node.end_line,
+        node.name_line,
+        node.start_byte,
+        node.end_byte,
+        node.signature,
+        node.docstring,
+    ]);
+    done.map(drop).map_err(sqlite("load nodes"))
+}
+
+/// Inserts what the search index is to hold of a node, and empties the document.
+pub(super) fn insert_document(insert: &mut rusqlite::Statement<'_>, node: i64, document: &mut Document) -> Result<()> {
+    let [name, place, signature, docstring, headings] = &*document;
+    let done = insert.execute(params![node, name, place, signature, docstring, headings]);
+    document.iter_mut().for_each(String::clear);
+    done.map(drop).map_err(sqlite("load the search index"))
+}
+
+/// Counts a file of the manifest.
+pub(super) fn count_file(coverage: &mut Coverage, file: &ContentFile) {
+    match file.entry.state {
+        EntryState::Omitted { .. } => coverage.skipped_files += 1,
+        EntryState::Included { .. } => coverage.count(status_of(file), file.language),
+    }
+}
+
+impl Coverage {
+    /// Counts an included file.
+    pub(super) fn count(&mut self, status: ParseStatus, language: Option<&str>) {
+        self.eligible_files += 1;
+        *self.of_status(status) += 1;
+        if let Some(language) = language {
+            let of: &mut LanguageCoverage = self.languages.entry(language.to_owned()).or_default();
+            of.files += 1;
+            if let Some(count) = of.of_status(status) {
+                *count += 1;
+            }
+        }
+    }
+
+    /// Takes an included file out of the counts.
+    pub(super) fn uncount(&mut self, status: ParseStatus, language: Option<&str>) {
+        self.eligible_files = self.eligible_files.saturating_sub(1);
+        let count = self.of_status(status);
+        *count = count.saturating_sub(1);
+        if let Some(language) = language
+            && let Some(of) = self.languages.get_mut(language)
+        {
+            of.files = of.files.saturating_sub(1);
+            if let Some(count) = of.of_status(status) {
+                *count = count.saturating_sub(1);
+            }
+            if of.files == 0 {
+                self.languages.remove(language);
+            }
+        }
+    }
+
+    fn of_status(&mut self, status: ParseStatus) -> &mut u64 {
+        match status {
+            ParseStatus::Ok => &mut self.parsed_files,
+            ParseStatus::Partial => &mut self.partial_files,
+            ParseStatus::Failed => &mut self.failed_files,
+            ParseStatus::Unsupported => &mut self.unsupported_files,
+        }
+    }
+}
+
+impl LanguageCoverage {
+    fn of_status(&mut self, status: ParseStatus) -> Option<&mut u64> {
+        match status {
+            ParseStatus::Ok => Some(&mut self.ok),
+            ParseStatus::Partial => Some(&mut self.partial),
+            ParseStatus::Failed => Some(&mut self.failed),
+            ParseStatus::Unsupported => None,
+        }
+    }
+}
+
+/// Adds up what the counts of a generation come to.
+pub(super) fn close(coverage: &mut Coverage) -> Result<()> {
+    let files = coverage.parsed_files + coverage.partial_files + coverage.failed_files + coverage.unsupported_files;
+    if files != coverage.eligible_files {
+        return Err(inconsistent("files that are eligible and files that were read differ in number".to_owned()));
+    }
+    coverage.references = coverage.resolved_references + coverage.candidate_references + coverage.unresolved_references;
+    Ok(())
+}
+
+/// Returns whether the file is indexed.
+pub(super) fn is_included(file: &ContentFile) -> bool {
+    matches!(file.entry.state, EntryState::Included { .. })
+}
+
 fn included(content: &Content) -> impl Iterator<Item = &ContentFile> {
-    content.files.iter().filter(|file| matches!(file.entry.state, EntryState::Included { .. }))
-}
-
-fn status_of(file: &ContentFile) -> ParseStatus {
-    file.facts.as_deref().map_or(ParseStatus::Failed, |facts| facts.parse)
-}
-
-fn insert_sorted(insert: &mut rusqlite::Statement<'_>, rows: &mut [[i64; 8]]) -> Result<u64> {
-    rows.sort_unstable();
-    let mut count = 0;
-    for row in rows {
-        count += insert.execute(*row).map_err(sqlite("load edges"))? as u64;
-    }
-    Ok(count)
-}
-
-fn source_node(file: &ContentFile, nodes: &FileNodes<'_>, source: Option<u32>) -> Result<i64> {
-    match source {
-        None => Ok(nodes.node),
-        Some(index) => nodes
-            .definitions
-            .get(index as usize)
-            .copied()
-            .ok_or_else(|| inconsistent(format!("a reference in {} has no source", file.entry.path))),
-    }
-}
-
-fn target_node(nodes: &HashMap<&str, FileNodes<'_>>, file: &ContentFile, target: &Target) -> Result<i64> {
-    let found = nodes.get(target.file.as_str()).and_then(|nodes| match &target.definition {
-        None => Some(nodes.node),
-        Some(definition) => nodes.keys.get(definition).copied(),
-    });
-    found.ok_or_else(|| {
-        let name = target.definition.as_ref().map_or("", |definition| &definition.qualified);
-        inconsistent(format!("an edge of {} leads to {name} in {}, which is not there", file.entry.path, target.file))
-    })
+    content.files.iter().filter(|file| is_included(file))
 }
 
 #[cfg(test)]
@@ -537,12 +420,13 @@ mod tests {
     use std::sync::Arc;
 
     use crate::model::facts::Body;
-    use crate::model::graph::{Diagnostic, Reason};
+    use crate::model::graph::{Diagnostic, Reason, symbol_id};
     use crate::model::{
-        Definition, Edge, FileEdges, FileFacts, Fingerprint, GenerationId, Heading, PathPrefix, Place, RepoPath, Span, Surface,
+        Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Fingerprint, GenerationId, Heading, PathPrefix, Place,
+        RepoPath, Resolution, Span, Surface, SymbolKind,
     };
-    use crate::store::Identity;
     use crate::store::reader::Generation;
+    use crate::store::{Identity, StoreError};
     use crate::workspace::{Entry, Omission};
 
     use super::*;
@@ -641,10 +525,12 @@ mod tests {
             identity: Identity {
                 fingerprint: Fingerprint([1; 32]),
                 state: ContentHash([2; 32]),
+                rules: ContentHash([0; 32]),
                 scope_id: "s".to_owned(),
                 binding_id: "b".to_owned(),
                 commit: None,
                 head_tree: None,
+                head_digest: None,
                 branch: None,
                 object_format: "sha1".to_owned(),
                 git: false,
@@ -665,7 +551,7 @@ mod tests {
     fn open(folder: &Path, content: &Content) -> Generation {
         write(&folder.join("graph.sqlite"), content, &HashMap::new()).expect("written");
         let lease = std::fs::File::create(folder.join("lease")).expect("a file");
-        Generation::open(GenerationId([0; 16]), folder, folder, lease).expect("opened")
+        Generation::open(GenerationId([0; 16]), folder, folder, lease, false).expect("opened")
     }
 
     #[test]

@@ -108,6 +108,8 @@ fn many(choice: &Choice) -> Result<(), Failed> {
                     total.0 += 1;
                     total.1.edits += played.edits;
                     total.1.answers += played.answers;
+                    total.1.deltas += played.deltas;
+                    total.1.bulks += played.bulks;
                 }
                 Err(difference) => {
                     stop.store(true, Ordering::Relaxed);
@@ -124,8 +126,11 @@ fn many(choice: &Choice) -> Result<(), Failed> {
     if let Some((sequence, difference)) = failure.into_inner().expect("no thread panicked") {
         return Err(report(&sequence, difference, choice.edits).into());
     }
-    let (sequences, Played { edits, answers }) = total.into_inner().expect("no thread panicked");
-    println!("{sequences} sequences, {edits} edits, {answers} answers beside the exports: no difference");
+    let (sequences, Played { edits, answers, deltas, bulks }) = total.into_inner().expect("no thread panicked");
+    println!("{sequences} sequences, {edits} edits, {deltas} deltas, {answers} answers beside the exports: no difference");
+    if deltas < 4 * bulks {
+        return Err(format!("{bulks} generations were written whole, and only {deltas} as deltas").into());
+    }
     Ok(())
 }
 

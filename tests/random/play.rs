@@ -26,6 +26,9 @@ pub struct Played {
     pub edits: u64,
     /// Answers compared, exports not counted.
     pub answers: u64,
+    /// Generations that were written as a delta, and whole.
+    pub deltas: u64,
+    pub bulks: u64,
 }
 
 /// The two sides said different things.
@@ -52,7 +55,8 @@ pub fn play(sequence: &Sequence) -> Result<Played, Difference> {
     for (index, edit) in sequence.edits.iter().enumerate() {
         stage.change(edit);
         let mut dice = Dice::new(sequence.seed ^ (index as u64 + 1) << 32);
-        played.answers += stage.compare(&mut dice).map_err(differs(index + 1))?;
+        let answers = stage.compare(&mut dice, &mut played).map_err(differs(index + 1))?;
+        played.answers += answers;
         played.edits += 1;
     }
     Ok(played)
@@ -134,16 +138,20 @@ impl Stage {
     }
 
     /// Brings the kept index up to date and compares it with a clean one. Returns how many answers were compared.
-    fn compare(&mut self, dice: &mut Dice) -> Result<u64, String> {
+    fn compare(&mut self, dice: &mut Dice, played: &mut Played) -> Result<u64, String> {
         // Before any sync the old index may answer only if it is still true, which the clean build will tell.
         let early = self.kept.ask(admission(OnStale::Refuse), |snapshot| snapshot.generation().identity().fingerprint);
         let early = early.map(|answer| answer.value).map_err(|error| error.code());
-        if dice.chance(70) {
-            self.kept.sync().map_err(|error| format!("the sync failed: {}", error.code()))?;
+        let outcome = if dice.chance(70) {
+            Some(self.kept.sync().map_err(|error| format!("the sync failed: {}", error.code()))?)
         } else {
-            self.kept
-                .ask(admission(OnStale::Sync), |_| ())
-                .map_err(|error| format!("the synced answer failed: {}", error.code()))?;
+            let answer = self.kept.ask(admission(OnStale::Sync), |_| ());
+            answer.map_err(|error| format!("the synced answer failed: {}", error.code()))?.synced
+        };
+        let stages = outcome.iter().flat_map(|outcome| &outcome.stages);
+        for stage in stages {
+            played.deltas += u64::from(stage.name == "delta");
+            played.bulks += u64::from(stage.name == "store");
         }
         let mut requests = None;
         let kept = says(&mut self.kept, &mut requests, dice)?;

@@ -48,17 +48,19 @@ pub fn publish(files: Vec<Written>, check: impl FnOnce(&Generation)) {
     let identity = Identity {
         fingerprint: Fingerprint([7; 32]),
         state: ContentHash([7; 32]),
+        rules: ContentHash([0; 32]),
         scope_id: "demo".to_owned(),
         binding_id: "b".to_owned(),
         commit: None,
         head_tree: None,
+        head_digest: None,
         branch: None,
         object_format: "sha1".to_owned(),
         git: false,
         dirty: true,
     };
     let content = Content { identity, files: files.collect(), limitations: vec!["gap"], unrepresentable: Vec::new() };
-    lock.stage(&content, sources).expect("whole").publish().expect("writable");
+    lock.stage(&content, &sources).expect("whole").publish().expect("writable");
     check(&cache.pin().expect("published"));
 }
 

@@ -36,7 +36,7 @@ impl Generation {
 
     /// Returns the diagnostics of the file whose nodes these are, and what is to be said of it as a whole, by line, column and kind.
     fn diagnostics(&self, first: i64, last: i64, failure: Option<DiagnosticRow>) -> Result<Vec<DiagnosticRow>> {
-        let sql = "SELECT d.source, d.kind, d.reason, f.path, d.line, d.col, d.candidates, d.name
+        let sql = "SELECT d.source, d.kind, d.reason, f.path, d.line + n.start_line, d.col, d.candidates, d.name
              FROM diagnostics d JOIN code_nodes n ON n.id = d.source JOIN files f ON f.id = n.file
              WHERE d.source BETWEEN ?1 AND ?2";
         let rows = self.rows("read diagnostics", sql, [Value::Integer(first), Value::Integer(last)], |row| {
@@ -116,10 +116,7 @@ impl Generation {
     /// Returns the first and the last node of each file below a prefix, by path.
     fn ranges_below(&self, prefix: &PathPrefix) -> Result<Vec<(i64, i64)>> {
         let within = Within::new(prefix);
-        let sql = format!(
-            "SELECT f.node, f.node + f.nodes - 1 FROM files f WHERE f.node IS NOT NULL {} ORDER BY f.id",
-            within.condition(1)
-        );
+        let sql = format!("SELECT f.id, f.last FROM files f WHERE f.omitted IS NULL {} ORDER BY f.id", within.condition(1));
         self.rows("find files", &sql, within.values(), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
