@@ -13,7 +13,7 @@ use crate::model::{Canonical, ContentHash, sentence};
 use super::content::ObjectFormat;
 use super::directory::{self, Root};
 use super::ignored::Patterns;
-use super::{GitState, WorkspaceError, escape};
+use super::{GitPlaces, GitState, WorkspaceError, escape};
 
 /// The stage-0 entries of an index, sorted by path.
 #[derive(Clone, Debug, Default)]
@@ -255,6 +255,16 @@ fn shorten_paths(text: &str) -> String {
     }
     short.push_str(rest);
     short
+}
+
+/// Returns where a repository keeps what decides about a worktree.
+pub(super) fn places(root: &Path) -> Result<GitPlaces, WorkspaceError> {
+    let repository = open(root)?;
+    let common = repository.common_dir().to_owned();
+    let head = repository.head().map_err(unreadable("HEAD"))?;
+    let branch = head.referent_name().and_then(|name| std::str::from_utf8(name.as_bstr()).ok()).map(|name| common.join(name));
+    let directory = repository.git_dir().to_owned();
+    Ok(GitPlaces { directory, common, branch })
 }
 
 /// Reads HEAD, the index and the ignore rules of a worktree.

@@ -55,6 +55,53 @@ pub(super) struct Inventory {
     pub(super) candidates: Vec<Candidate>,
     /// Sorted.
     pub(super) unrepresentable: Vec<String>,
+    /// The directories that were read, `""` for the root, in no order; none where the index alone was.
+    pub(super) directories: Vec<String>,
+    /// Of the paths that a listing was confined to, those where nothing stands and no rule would leave out what could, in no order.
+    pub(super) absent: Vec<RepoPath>,
+}
+
+/// Some paths and all that may stand below them, for listings of a part of a scope.
+#[derive(Debug)]
+pub(super) struct Confines {
+    /// Sorted by bytes, without doubles.
+    paths: Vec<RepoPath>,
+}
+
+impl Confines {
+    pub(super) fn new(mut paths: Vec<RepoPath>) -> Self {
+        paths.sort_unstable();
+        paths.dedup();
+        Self { paths }
+    }
+
+    /// Returns whether `path` is one of the paths or stands below one.
+    pub(super) fn hold(&self, path: &[u8]) -> bool {
+        let is_one = |path: &[u8]| self.paths.binary_search_by(|known| known.as_str().as_bytes().cmp(path)).is_ok();
+        is_one(path) || (0..path.len()).any(|at| path[at] == b'/' && is_one(&path[..at]))
+    }
+
+    /// Returns the paths that stand below a directory, which ends with a slash unless it is the root, `""`.
+    fn below(&self, directory: &[u8]) -> &[RepoPath] {
+        let start = self.paths.partition_point(|known| known.as_str().as_bytes() < directory);
+        let length = self.paths[start..].partition_point(|known| known.as_str().as_bytes().starts_with(directory));
+        &self.paths[start..start + length]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &RepoPath> {
+        self.paths.iter()
+    }
+
+    /// Returns whether one of the paths is `path` or stands below it.
+    pub(super) fn have_within(&self, path: &[u8]) -> bool {
+        self.paths.binary_search_by(|known| known.as_str().as_bytes().cmp(path)).is_ok()
+            || !self.below(&[path, b"/"].concat()).is_empty()
+    }
+
+    /// Returns whether a listing has to go into the directory `path`.
+    fn lead_into(&self, path: &[u8]) -> bool {
+        self.hold(path) || self.have_within(path)
+    }
 }
 
 impl Inventory {
@@ -71,32 +118,38 @@ impl Inventory {
     fn absorb(&mut self, other: Self) {
         self.candidates.extend(other.candidates);
         self.unrepresentable.extend(other.unrepresentable);
+        self.directories.extend(other.directories);
+        self.absent.extend(other.absent);
     }
 }
 
-/// Lists a scope with `threads` threads.
+/// Lists a scope with `threads` threads, or the part of it within `confines`.
 pub(super) fn list(
     root: &Root,
     git: &Snapshot,
     policy: &Policy,
+    confines: Option<&Confines>,
     deadline: Deadline,
     threads: usize,
 ) -> Result<Inventory, WorkspaceError> {
     let mut inventory = if git.state.present && !policy.include_untracked() {
-        list_tracked(root, git, policy)?
+        list_tracked(root, git, policy, confines)?
     } else {
-        walk(root, git, policy, deadline, threads)?
+        walk(root, git, policy, confines, deadline, threads)?
     };
     inventory.sort();
     Ok(inventory)
 }
 
 /// Lists what the index names, without looking for anything else. Whether it exists the scan finds out.
-fn list_tracked(root: &Root, git: &Snapshot, policy: &Policy) -> Result<Inventory, WorkspaceError> {
+fn list_tracked(root: &Root, git: &Snapshot, policy: &Policy, confines: Option<&Confines>) -> Result<Inventory, WorkspaceError> {
     let mut inventory = Inventory::default();
-    inventory.candidates.reserve(git.tracked.len());
+    inventory.candidates.reserve(confines.map_or(git.tracked.len(), |_| 0));
     for position in 0..git.tracked.len() {
         let bytes = git.tracked.path(position);
+        if confines.is_some_and(|confines| !confines.hold(bytes)) {
+            continue;
+        }
         // No index that Git wrote names anything of its own directory.
         if bytes.split(|&byte| byte == b'/').any(|part| part.eq_ignore_ascii_case(b".git")) {
             continue;
@@ -217,11 +270,19 @@ struct Walk<'a> {
     root: &'a Root,
     git: &'a Snapshot,
     policy: &'a Policy,
+    confines: Option<&'a Confines>,
     deadline: Deadline,
     queue: Queue,
 }
 
-fn walk(root: &Root, git: &Snapshot, policy: &Policy, deadline: Deadline, threads: usize) -> Result<Inventory, WorkspaceError> {
+fn walk(
+    root: &Root,
+    git: &Snapshot,
+    policy: &Policy,
+    confines: Option<&Confines>,
+    deadline: Deadline,
+    threads: usize,
+) -> Result<Inventory, WorkspaceError> {
     let rules = Rules::new(git.excludes.clone(), git.ignore_case);
     let rules = InForce { all: rules.clone(), keeping: rules };
     let first = Task { path: String::new(), tracked: 0..git.tracked.len(), rules, standing: Standing::Open };
@@ -229,6 +290,7 @@ fn walk(root: &Root, git: &Snapshot, policy: &Policy, deadline: Deadline, thread
         root,
         git,
         policy,
+        confines,
         deadline,
         queue: Queue { tasks: Mutex::new(vec![first]), changed: Condvar::new(), idle: AtomicUsize::new(0), threads },
     };
@@ -258,6 +320,7 @@ impl Walk<'_> {
                 self.queue.abandon();
                 return Err(error);
             }
+            found.directories.push(task.path);
             if own.len() > 1 && self.queue.idle.load(Ordering::Relaxed) > 0 {
                 // The oldest are nearest to the root, and likely the largest.
                 let given = own.len() / 2;
@@ -304,9 +367,19 @@ impl Walk<'_> {
             path.push(b'/');
         }
         let base = path.len();
+        if let Some(confines) = self.confines {
+            self.note_absent(confines, task, &path[..base], names, &rules, found);
+        }
         for (name, kind) in names.iter() {
             path.truncate(base);
             path.extend_from_slice(name);
+            let outside = |confines: &Confines| match kind {
+                Kind::Directory => !confines.lead_into(path),
+                _ => !confines.hold(path),
+            };
+            if self.confines.is_some_and(outside) {
+                continue;
+            }
             if kind == Kind::Directory {
                 self.meet_directory(task, path, name, &rules, own, found)?;
             } else {
@@ -314,6 +387,42 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Notes which of the paths in question have nothing at the next part of their way, unless the rules would leave out what could be
+    /// there. `directory` ends with a slash.
+    fn note_absent(
+        &self,
+        confines: &Confines,
+        task: &Task,
+        directory: &[u8],
+        names: &Names,
+        rules: &InForce,
+        found: &mut Inventory,
+    ) {
+        let base = directory.len();
+        for wanted in confines.below(directory) {
+            let rest = &wanted.as_str().as_bytes()[base..];
+            let (name, inner) = match rest.iter().position(|&byte| byte == b'/') {
+                Some(slash) => (&rest[..slash], true),
+                None => (rest, false),
+            };
+            if names.iter().any(|(present, kind)| present == name && (kind == Kind::Directory || !inner)) {
+                continue;
+            }
+            let path = &wanted.as_str().as_bytes()[..base + name.len()];
+            let tracked = self.git.tracked.position_in(task.tracked.clone(), base, rest).is_some()
+                || !self.git.tracked.range_below(task.tracked.clone(), base, rest).is_empty();
+            let left_out = || match task.standing {
+                // What is gone may have been a directory, which rules for directories alone left out.
+                Standing::Open => rules.all.ignores(path, inner),
+                Standing::Cache => !rules.keeping.keeps(path, inner),
+                Standing::Ignored => true,
+            };
+            if tracked || !left_out() {
+                found.absent.push(wanted.clone());
+            }
+        }
     }
 
     fn rules_in(&self, task: &Task, handle: &impl AsFd, names: &Names) -> Result<Rules, WorkspaceError> {

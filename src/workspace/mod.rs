@@ -11,6 +11,7 @@ mod inventory;
 mod manifest;
 #[cfg(test)]
 pub(crate) mod moments;
+mod part;
 mod policy;
 mod scan;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::model::{ContentHash, RepoPath};
 pub use content::{ObjectFormat, blob_id};
 pub use git::{GitCause, TrackedIndex};
 pub use manifest::{Changes, diff, dirty};
+pub use part::{GitPlaces, Glance, directories, glance, relevant, scan_part};
 pub use policy::{Policy, PolicyError};
 pub use scan::{PassOutcome, ScanLimits, Visitor, list, pass, scan};
 

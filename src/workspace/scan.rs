@@ -61,6 +61,10 @@ impl ScanLimits {
 pub(super) struct Deadline(Option<Instant>);
 
 impl Deadline {
+    pub(super) fn at(moment: Option<Instant>) -> Self {
+        Self(moment)
+    }
+
     pub(super) fn check(self) -> Result<(), WorkspaceError> {
         if self.0.is_some_and(|deadline| Instant::now() >= deadline) { Err(WorkspaceError::Timeout) } else { Ok(()) }
     }
@@ -86,10 +90,10 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     #[cfg(test)]
     moments::pass(Moment::GitRead, "");
     let threads = threads();
-    let inventory = inventory::list(&root, &git, policy, Deadline(limits.deadline), threads)?;
+    let inventory = inventory::list(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
     #[cfg(test)]
     moments::pass(Moment::Listed, "");
-    let reading = Reading { root: &root, git: &git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+    let reading = Reading::new(&root, &git, limits, visit);
     let entries = for_each(&inventory.candidates, threads, Deadline(limits.deadline), |candidate, hands| {
         reading.examine(candidate, hands)
     })?;
@@ -110,7 +114,7 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
 pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, Option<Omission>>, WorkspaceError> {
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
-    let inventory = inventory::list(&root, &git, policy, Deadline(None), threads())?;
+    let inventory = inventory::list(&root, &git, policy, None, Deadline(None), threads())?;
     let reason = |plan| match plan {
         Plan::Read => None,
         Plan::Probe(reason) | Plan::Omit(reason, _) => Some(reason),
@@ -118,7 +122,7 @@ pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, O
     Ok(inventory.candidates.into_iter().map(|candidate| (candidate.path, reason(candidate.plan))).collect())
 }
 
-fn look_at_git(worktree: &Worktree, root: &Root) -> Result<Snapshot, WorkspaceError> {
+pub(super) fn look_at_git(worktree: &Worktree, root: &Root) -> Result<Snapshot, WorkspaceError> {
     if worktree.has_git() { git::read(&worktree.root, root) } else { Ok(Snapshot::none()) }
 }
 
@@ -138,7 +142,7 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
-    let Inventory { candidates, .. } = inventory::list(&root, &git, policy, Deadline(limits.deadline), threads)?;
+    let Inventory { candidates, .. } = inventory::list(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
     let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |candidate, Hands { buffer, .. }| {
         if candidate.plan != Plan::Read {
             return Ok(None);
@@ -164,7 +168,7 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     Ok(PassOutcome { files: outcomes.iter().flatten().count() as u64, bytes })
 }
 
-fn threads() -> usize {
+pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
@@ -172,13 +176,13 @@ fn threads() -> usize {
 const CHUNK: usize = 32;
 
 /// What one thread works with, kept from file to file.
-struct Hands {
+pub(super) struct Hands {
     buffer: Vec<u8>,
     parent: Parent,
 }
 
 /// Runs `examine` on all candidates with several threads, each with hands of its own, and returns the results in the same order.
-fn for_each<T: Send>(
+pub(super) fn for_each<T: Send>(
     candidates: &[Candidate],
     threads: usize,
     deadline: Deadline,
@@ -230,7 +234,7 @@ fn failed(candidate: &Candidate, errno: Errno) -> WorkspaceError {
     WorkspaceError::Read { path: candidate.path.as_str().to_owned(), source: errno.into() }
 }
 
-struct Reading<'a> {
+pub(super) struct Reading<'a> {
     root: &'a Root,
     git: &'a Snapshot,
     limits: ScanLimits,
@@ -246,8 +250,12 @@ enum Attempt {
     Changed,
 }
 
-impl Reading<'_> {
-    fn examine(&self, candidate: &Candidate, hands: &mut Hands) -> Result<Option<Entry>, WorkspaceError> {
+impl<'a> Reading<'a> {
+    pub(super) fn new(root: &'a Root, git: &'a Snapshot, limits: ScanLimits, visit: &'a Visitor<'a>) -> Self {
+        Self { root, git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    pub(super) fn examine(&self, candidate: &Candidate, hands: &mut Hands) -> Result<Option<Entry>, WorkspaceError> {
         let found = match candidate.plan {
             Plan::Omit(reason, mode) => Some((mode, omitted(reason))),
             Plan::Probe(reason) => self.probe(candidate, reason, &mut hands.parent)?,

@@ -4,7 +4,7 @@
 
 mod capture;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
@@ -176,10 +176,68 @@ fn check_oracle(fixture: &Fixture, what: &str) {
     assert_eq!(ours, fixture.oracle(), "{what}");
     // What is tracked must be seen alike with and without a walk.
     let tracked = fixture.scan_tracked();
+    check_parts(fixture, &capture, true, what);
+    check_parts(fixture, &tracked, false, what);
     let known: BTreeMap<_, _> = capture.entries.iter().map(|entry| (&entry.path, entry)).collect();
     for entry in tracked.entries.iter() {
         assert_eq!(known.get(&entry.path), Some(&entry), "{what}");
     }
+}
+
+/// Looks at parts of a tree alone and finds in each what the scan of the whole found there.
+fn check_parts(fixture: &Fixture, capture: &Capture, include_untracked: bool, what: &str) {
+    let (worktree, policy) = (fixture.worktree(), policy(include_untracked, &[]));
+    let mut parts: BTreeSet<String> = BTreeSet::new();
+    for entry in capture.entries.iter() {
+        let path = entry.path.as_str();
+        parts.insert(path.to_owned());
+        parts.extend(path.match_indices('/').map(|(at, _)| path[..at].to_owned()));
+    }
+    let read = |paths: Vec<RepoPath>| scan_part(&worktree, &policy, LIMITS, paths, &|_, _, _| {}).expect("a part");
+    let below = |path: &RepoPath, part: &str| {
+        path.as_str().strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    // Evenly taken, so that a large tree takes no longer.
+    for part in parts.iter().step_by(parts.len() / 24 + 1) {
+        let there: Vec<Entry> = capture.entries.iter().filter(|entry| below(&entry.path, part)).cloned().collect();
+        let path = RepoPath::parse(part).expect("a path");
+        assert_eq!(read(vec![path.clone()]), there, "{what}: {part}");
+        assert_eq!(relevant(&worktree, &policy, vec![path.clone()]).expect("listed"), [path], "{what}");
+    }
+    let all = parts.iter().map(|part| RepoPath::parse(part).expect("a path")).collect();
+    assert_eq!(read(all), &*capture.entries, "{what}");
+    let directories = directories(&worktree, &policy, None).expect("listed");
+    for entry in capture.entries.iter().filter(|entry| matches!(entry.state, EntryState::Included { .. })) {
+        assert!(directories.contains(entry.path.directory()), "{what}: {} is watched", entry.path);
+    }
+}
+
+#[test]
+fn paths_that_may_matter() {
+    let fixture = Fixture::repository();
+    fixture.write(".gitignore", "*.log\n/made/\nkept/*\n!kept/this.py\n").write("a.py", "").write("sub/b.py", "");
+    fixture.write("made/tracked.py", "").git(&["add", "-f", "made/tracked.py"]);
+    fixture.write("made/x.py", "").write("now.log", "").write("link-target", "").write("__pycache__/a.pyc", "");
+    let check = |include_untracked: bool, paths: &[&str], want: &[&str]| {
+        let paths = paths.iter().map(|path| RepoPath::parse(path).expect("a path")).collect();
+        let found = relevant(&fixture.worktree(), &policy(include_untracked, &[]), paths).expect("listed");
+        assert_eq!(found.iter().map(RepoPath::as_str).collect::<Vec<_>>(), want);
+    };
+    // Present.
+    check(true, &["a.py", "sub", "now.log", "made/x.py", "made/tracked.py"], &["a.py", "made/tracked.py", "sub"]);
+    // Gone, so that only the rules can tell.
+    check(
+        true,
+        &["gone.py", "gone/in/x.py", "old.log", "made/gone.py", "sub/gone.py"],
+        &["gone.py", "gone/in/x.py", "sub/gone.py"],
+    );
+    check(true, &["kept/this.py", "__pycache__/b.pyc"], &["kept/this.py"]);
+    fixture.write("kept/that.py", "");
+    check(true, &["kept/this.py", "kept/that.py"], &["kept/this.py"]);
+    // A tracked file that is gone matters wherever it was.
+    fs::remove_dir_all(fixture.path("made")).expect("removed");
+    check(true, &["made/tracked.py", "made/x.py", "made"], &["made", "made/tracked.py"]);
+    check(false, &["made/tracked.py", "made/x.py", "a.py"], &["made/tracked.py"]);
 }
 
 fn is_dirty(fixture: &Fixture) -> bool {
