@@ -19,6 +19,7 @@ pub struct Config {
     /// Whether questions are answered at all; false refuses with `code_disabled`.
     pub enabled: bool,
     pub limits: Limits,
+    pub watch: Watch,
     /// Scopes by name, their roots as written.
     scopes: BTreeMap<String, ScopeFile>,
 }
@@ -101,6 +102,49 @@ impl Limits {
                 key: "limits.max_file_bytes".to_owned(),
                 problem: "must be below 2 GiB".to_owned(),
             });
+        }
+        Ok(())
+    }
+}
+
+/// How changes of a worktree are noticed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Watch {
+    /// Changes are told when nothing more has happened for so long.
+    pub quiet_milliseconds: u64,
+    /// How often everything is looked at where the system does not tell of changes.
+    pub poll_seconds: u64,
+    /// A tree of more directories is looked at as if the system did not tell, to leave some of its watches to others.
+    pub max_directories: u64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { quiet_milliseconds: 100, poll_seconds: 5, max_directories: 1_000_000 }
+    }
+}
+
+impl Watch {
+    pub fn quiet(&self) -> Duration {
+        Duration::from_millis(self.quiet_milliseconds)
+    }
+
+    pub fn poll(&self) -> Duration {
+        Duration::from_secs(self.poll_seconds)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let bounds = [
+            ("quiet_milliseconds", self.quiet_milliseconds, MAX_SECONDS),
+            ("poll_seconds", self.poll_seconds, MAX_SECONDS),
+            ("max_directories", self.max_directories, u64::MAX),
+        ];
+        for (name, value, most) in bounds {
+            if value == 0 || value > most {
+                let problem = if value == 0 { "must be greater than zero".to_owned() } else { format!("must be at most {most}") };
+                return Err(ConfigError::Invalid { key: format!("watch.{name}"), problem });
+            }
         }
         Ok(())
     }
@@ -257,6 +301,8 @@ struct ConfigFile {
     #[serde(default)]
     limits: Limits,
     #[serde(default)]
+    watch: Watch,
+    #[serde(default)]
     scopes: BTreeMap<String, ScopeFile>,
 }
 
@@ -293,7 +339,7 @@ impl Config {
         match file.or(environment.config.as_deref()) {
             None => {
                 let cache_dir = default_cache_dir(environment)?;
-                Ok(Self { cache_dir, enabled: true, limits: Limits::default(), scopes: BTreeMap::new() })
+                Ok(Self { cache_dir, enabled: true, limits: Limits::default(), watch: Watch::default(), scopes: BTreeMap::new() })
             }
             Some(path) => {
                 let name = display_name(path);
@@ -315,6 +361,7 @@ impl Config {
             problem: error.to_string().trim_end().to_owned(),
         })?;
         file.limits.check()?;
+        file.watch.check()?;
         let cache_dir = match file.cache_dir {
             // Without `..`, so that where it will be can be told before it exists.
             Some(path) if path.is_absolute() && !path.components().any(|part| part == Component::ParentDir) => path,
@@ -327,7 +374,7 @@ impl Config {
         for (id, scope) in &file.scopes {
             scope.check(id)?;
         }
-        Ok(Self { cache_dir, enabled: file.enabled, limits: file.limits, scopes: file.scopes })
+        Ok(Self { cache_dir, enabled: file.enabled, limits: file.limits, watch: file.watch, scopes: file.scopes })
     }
 
     /// Returns the names of the configured scopes, sorted.
@@ -382,6 +429,20 @@ impl Config {
             };
         }
         self.implicit(&place, asked.is_some(), environment)
+    }
+
+    /// Returns the scopes that hold a place, which need not exist: the configured ones by name, and the implicit ones that `place` may have
+    /// been indexed under, nearest first. Scopes that cannot be used are passed over.
+    pub fn scopes_that_hold(&self, place: &Path, environment: &Environment) -> Vec<Scope> {
+        let place = canonical_future(&environment.current_dir.join(place));
+        let configured = self.scopes.iter().filter_map(|(name, file)| self.configured(name, file).ok());
+        let mut found: Vec<Scope> = configured.filter(|scope| place.starts_with(&scope.root)).collect();
+        let tops: Vec<&Path> = match place.ancestors().find(|directory| has_git(directory)) {
+            Some(top) => vec![top],
+            None => place.ancestors().filter(|directory| directory.is_dir()).collect(),
+        };
+        found.extend(tops.into_iter().filter_map(|top| self.implicit(top, true, environment).ok()));
+        found
     }
 
     fn configured(&self, name: &str, file: &ScopeFile) -> Result<Scope, ConfigError> {
@@ -500,7 +561,8 @@ fn canonical_future(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(canonical) = ancestor.canonicalize() {
             let rest = path.strip_prefix(ancestor).expect("an ancestor is a prefix");
-            return canonical.join(rest);
+            // Joining nothing would end it with a slash.
+            return if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) };
         }
     }
     path.to_owned()
@@ -629,6 +691,8 @@ mod tests {
             ("[scopes.a]\nroot = \"/x\"\nroots = 1", "unknown field `roots`"),
             ("[limits]\nmax_files = \"7\"", "invalid type: string \"7\", expected u64"),
             ("[limits]\nmax_files = 0", "`limits.max_files` must be greater than zero"),
+            ("[watch]\npoll_seconds = 0", "`watch.poll_seconds` must be greater than zero"),
+            ("[watch]\nquiet = 1", "unknown field `quiet`"),
             ("[limits]\nparse_seconds = 9223372036854775807", "`limits.parse_seconds` must be at most 1000000"),
             ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),
             ("cache_dir = \"/x/../y\"", "`cache_dir` must be an absolute path without `..`"),
@@ -695,6 +759,28 @@ mod tests {
         assert!(matches!(chosen("home", &both), Err(ConfigError::RootAndScope { .. })));
         let twice = "[scopes.a]\nroot = \"$BASE/outer\"\n[scopes.b]\nroot = \"$BASE/outer\"";
         assert!(matches!(fixture.scope_in(twice, "outer", &Selection::default()), Err(ConfigError::ScopeNeeded { .. })));
+    }
+
+    #[test]
+    fn scopes_that_hold_a_place() {
+        let fixture = Fixture::new();
+        let outer = fixture.make_worktree("outer");
+        fixture.make_worktree("outer/inner");
+        fixture.make("folder/deep");
+        let text = "[scopes.a]\nroot = \"$BASE/outer\"\n[scopes.b]\nroot = \"$BASE/outer\"\n[scopes.gone]\nroot = \"$BASE/gone\"";
+        let config = fixture.config(text).expect("valid");
+        let holding = |place: &str| {
+            let found = config.scopes_that_hold(&fixture.path(place), &fixture.environment);
+            let below =
+                |scope: &Scope| scope.root.strip_prefix(fixture.path("")).map_or("-".into(), |root| root.display().to_string());
+            let told = found.iter().map(|scope| if scope.implicit { below(scope) } else { scope.id.clone() });
+            told.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(holding("outer/src/new.py"), "a b outer");
+        assert_eq!(holding("outer/inner/x.py"), "a b outer/inner");
+        assert_eq!(holding("folder/deep/x.py").split(' ').take(2).collect::<Vec<_>>(), ["folder/deep", "folder"]);
+        assert!(!holding("gone/x.py").contains("gone"), "the root of a scope is gone");
+        assert!(outer.is_dir());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Layers, bottom to top; each imports only from those before it: [`model`], [`config`], [`languages`], [`parse`], [`workspace`],
-//! [`analysis`], [`store`], [`engine`], [`query`], [`render`], [`cli`].
+//! [`watch`], [`analysis`], [`store`], [`engine`], [`query`], [`render`], [`cli`].
 //!
 //! # Glossary
 //!
@@ -28,6 +28,7 @@
 //! - **fingerprint**: its identity
 //! - **lease**: a reader's claim on a generation
 //! - **gate**: the check around each answer
+//! - **hint**: where to look first, never what is true
 //! - **witness path**: the edges that justify an item
 
 pub mod analysis;
@@ -40,4 +41,5 @@ pub mod parse;
 pub mod query;
 pub mod render;
 pub mod store;
+pub mod watch;
 pub mod workspace;

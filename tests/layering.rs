@@ -6,8 +6,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Bottom to top: a layer imports only from those before it.
-const LAYERS: &[&str] =
-    &["model", "config", "languages", "parse", "workspace", "analysis", "store", "engine", "query", "render", "server", "cli"];
+const LAYERS: &[&str] = &[
+    "model",
+    "config",
+    "languages",
+    "parse",
+    "workspace",
+    "watch",
+    "analysis",
+    "store",
+    "engine",
+    "query",
+    "render",
+    "server",
+    "cli",
+];
 
 /// A source file of the crate, without its tests.
 struct Source {
@@ -221,6 +234,14 @@ fn salsa_lives_in_analysis_and_engine() {
     check(
         "salsa is named nowhere but in analysis and engine",
         places(&["salsa"], |source| !in_layer(source, &["analysis", "engine"])),
+    );
+}
+
+#[test]
+fn the_system_is_watched_in_one_place() {
+    check(
+        "notify is named nowhere but in watch",
+        places(&["::notify", "notify::event", "inotify"], |source| !in_layer(source, &["watch"])),
     );
 }
 

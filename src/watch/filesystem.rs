@@ -1,0 +1,102 @@
+//! Which file systems tell of changes that others make, and what keeps this one from being told.
+//!
+//! Must not know hints. Invariant: an unknown file system counts as one that tells.
+
+use std::path::Path;
+
+use super::Health;
+
+/// Kinds of file systems, by the number that the system has for them, on which changes may come from elsewhere, unseen by this kernel.
+#[cfg(target_os = "linux")]
+const SILENT: &[(u32, &str)] = &[
+    (0x0000_6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x0000_517b, "SMB"),
+    (0x0102_1997, "9P"),
+    (0x6573_5546, "FUSE"),
+    (0x00c3_6400, "Ceph"),
+    (0x5346_414f, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x786f_4256, "a shared folder of a virtual machine"),
+    (0x0bad_1dea, "a shared folder of a virtual machine"),
+];
+
+/// Returns the name of the kind of file system at `path`, when it does not tell of all changes.
+#[cfg(target_os = "linux")]
+pub(super) fn silent(path: &Path) -> Option<&'static str> {
+    let found = rustix::fs::statfs(path).ok()?;
+    // The kernel gives 32 bits, which some libraries extend by their sign.
+    let number = found.f_type as u32;
+    SILENT.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn silent(_: &Path) -> Option<&'static str> {
+    None
+}
+
+/// Says that a file system is looked at from time to time since it does not tell.
+pub(super) fn of_silent(name: &str) -> Health {
+    Health::Degraded {
+        reason: format!("the worktree is on {name}, which does not tell of changes, so it is looked at from time to time"),
+        remedy: "keep the worktree on a local disk to have changes noticed at once".to_owned(),
+    }
+}
+
+/// Says that there are more directories than may be watched.
+pub(super) fn of_too_many(directories: usize) -> Health {
+    let now = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok();
+    let now = now.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0);
+    let wanted = (now.max(directories) * 2).max(524_288);
+    Health::Degraded {
+        reason: "there are more directories than the system lets this user watch, so they are looked at from time to time"
+            .to_owned(),
+        remedy: format!(
+            "raise the limit: `sysctl fs.inotify.max_user_watches={wanted}`, or `watch.max_directories` if it is lower"
+        ),
+    }
+}
+
+/// Says that the system gives no more watchers.
+pub(super) fn of_no_watcher(error: &dyn std::fmt::Display) -> Health {
+    Health::Degraded {
+        reason: format!("the system gave no watcher ({error}), so the worktree is looked at from time to time"),
+        remedy: "close other programs that watch files, or raise the limit: `sysctl fs.inotify.max_user_instances=1024`"
+            .to_owned(),
+    }
+}
+
+/// Says that nothing stands at the root.
+pub(super) fn of_missing_root() -> Health {
+    Health::Degraded { reason: "the worktree is gone".to_owned(), remedy: "it is watched again when it is back".to_owned() }
+}
+
+/// Says that the worktree cannot be listed at this time.
+pub(super) fn of_unlisted(error: &dyn std::error::Error) -> Health {
+    Health::Degraded {
+        reason: format!("the worktree cannot be listed ({})", crate::model::sentence(error)),
+        remedy: "it is tried again every few seconds".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn local_disks_tell() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let Ok(found) = rustix::fs::statfs(folder.path()) else { return };
+        let number = found.f_type as u32;
+        let local = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
+        if local.contains(&number) {
+            assert_eq!(super::silent(folder.path()), None);
+        }
+    }
+
+    #[test]
+    fn the_remedy_is_a_command() {
+        let said = super::of_too_many(300_000).to_string();
+        assert!(said.starts_with("degraded: ") && said.contains("`sysctl fs.inotify.max_user_watches="), "{said}");
+    }
+}
