@@ -265,8 +265,17 @@ impl Database {
 
     /// Returns how the database differs from the included files of a manifest, given by path.
     pub fn stale<'a>(&self, manifest: impl Iterator<Item = (&'a RepoPath, ContentHash)>) -> Stale {
+        self.stale_where(|_| true, manifest)
+    }
+
+    /// As [`Self::stale`], for the files of a part of the worktree, of which `manifest` is.
+    pub fn stale_where<'a>(
+        &self,
+        part: impl Fn(&RepoPath) -> bool,
+        manifest: impl Iterator<Item = (&'a RepoPath, ContentHash)>,
+    ) -> Stale {
         let mut stale = Stale::default();
-        let mut known = self.known.iter().peekable();
+        let mut known = self.known.iter().filter(|(path, _)| part(path)).peekable();
         for (path, hash) in manifest {
             while let Some((gone, _)) = known.next_if(|(known, _)| *known < path) {
                 stale.removed.push(gone.clone());
@@ -446,8 +455,8 @@ impl Database {
     /// As [`Self::resolve_all`].
     pub fn edges(&self, path: &RepoPath) -> Result<Option<Arc<FileEdges>>, AnalysisError> {
         let Some(file) = self.handle.source_file(path.as_str()) else { return Ok(None) };
-        self.prepare(1, &self.present())?;
-        Ok(run(1, &self.handle, &[file], file_edges)?.pop())
+        self.prepare(1, &self.present(), &NEVER)?;
+        Ok(run(1, &self.handle, &[file], &NEVER, file_edges)?.pop())
     }
 
     /// Returns the edges of all source files, resolved on `threads` threads.
@@ -455,14 +464,22 @@ impl Database {
     /// # Errors
     /// [`AnalysisError::Panicked`] when a language's rules broke down; inputs and memos stay as they are.
     pub fn resolve_all(&mut self, threads: usize) -> Result<Resolved, AnalysisError> {
+        self.resolve_unless(threads, &NEVER)
+    }
+
+    /// As [`Self::resolve_all`], until `stop` is set; what was resolved by then is remembered.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_all`]; [`AnalysisError::Interrupted`] when it was stopped.
+    pub fn resolve_unless(&mut self, threads: usize, stop: &AtomicBool) -> Result<Resolved, AnalysisError> {
         let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
         let only_bodies = self.settled.is_some();
         let edges = match self.settled.take() {
-            Some(Settled { edges, touched }) => self.resolve_touched(edges, &touched, threads)?,
+            Some(Settled { edges, touched }) => self.resolve_touched(edges, &touched, threads, stop)?,
             None => {
                 let files = self.present();
-                self.prepare(threads, &files)?;
-                let edges = run(threads, &self.handle, &files, file_edges)?;
+                self.prepare(threads, &files, stop)?;
+                let edges = run(threads, &self.handle, &files, stop, file_edges)?;
                 Arc::new(files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect())
             }
         };
@@ -472,13 +489,19 @@ impl Database {
     }
 
     /// Returns the edges of all files, of which only the touched ones may have changed.
-    fn resolve_touched(&self, edges: AllEdges, touched: &BTreeSet<RepoPath>, threads: usize) -> Result<AllEdges, AnalysisError> {
+    fn resolve_touched(
+        &self,
+        edges: AllEdges,
+        touched: &BTreeSet<RepoPath>,
+        threads: usize,
+        stop: &AtomicBool,
+    ) -> Result<AllEdges, AnalysisError> {
         let files: Vec<_> = touched.iter().filter_map(|path| self.handle.source_file(path.as_str())).collect();
         if files.is_empty() {
             return Ok(edges);
         }
-        self.prepare(threads, &self.present())?;
-        let fresh = run(threads, &self.handle, &files, file_edges)?;
+        self.prepare(threads, &self.present(), stop)?;
+        let fresh = run(threads, &self.handle, &files, stop, file_edges)?;
         let mut edges = Arc::unwrap_or_clone(edges);
         for (file, fresh) in files.iter().zip(fresh) {
             let path = file.path(&self.handle);
@@ -497,21 +520,21 @@ impl Database {
 
     /// Brings up to date what edges stand on, in the order of dependence: solved bottom up, no query waits for a long chain of others,
     /// neither when it runs nor when it is verified.
-    fn prepare(&self, threads: usize, files: &[SourceFile]) -> Result<(), AnalysisError> {
-        run(threads, &self.handle, files, |db, file| {
+    fn prepare(&self, threads: usize, files: &[SourceFile], stop: &AtomicBool) -> Result<(), AnalysisError> {
+        run(threads, &self.handle, files, stop, |db, file| {
             let module = file_module(db, file);
             export_sources(db, Module::new(db, file.language(db), &module));
         })?;
         for language in (0..self.handle.languages.len()).filter(|language| self.lookup_space(*language) == *language) {
             let Ok(language) = u16::try_from(language).map(LanguageIndex) else { break };
-            run(1, &self.handle, &[()], |db, ()| {
+            run(1, &self.handle, &[()], stop, |db, ()| {
                 for members in &export_graph(db, db.inventory(), language).components {
                     solve_exports(db, Component::new(db, language, members));
                 }
             })?;
         }
-        run(threads, &self.handle, files, |db, file| drop(rebindings(db, file)))?;
-        run(1, &self.handle, &[()], |db, ()| drop(rebound(db, db.inventory())))?;
+        run(threads, &self.handle, files, stop, |db, file| drop(rebindings(db, file)))?;
+        run(1, &self.handle, &[()], stop, |db, ()| drop(rebound(db, db.inventory())))?;
         Ok(())
     }
 
@@ -536,11 +559,15 @@ const STACK_BYTES: usize = 64 << 20;
 /// Files a thread takes at a time.
 const CHUNK: usize = 16;
 
+/// For what is not to be stopped.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// Runs a query for every item on several threads, each with a handle of its own; the results come in the order of the items.
 fn run<I: Copy + Sync, R: Send>(
     threads: usize,
     handle: &Handle,
     items: &[I],
+    stop: &AtomicBool,
     query: impl Fn(&dyn Db, I) -> R + Sync,
 ) -> Result<Vec<R>, AnalysisError> {
     let next = AtomicUsize::new(0);
@@ -551,10 +578,13 @@ fn run<I: Copy + Sync, R: Send>(
             let start = next.fetch_add(CHUNK, Ordering::Relaxed);
             let Some(chunk) = items.get(start..items.len().min(start + CHUNK)).filter(|chunk| !chunk.is_empty()) else { break };
             for (offset, &item) in chunk.iter().enumerate() {
+                if stop.load(Ordering::Relaxed) {
+                    return None;
+                }
                 found.push((start + offset, query(&handle, item)));
             }
         }
-        found
+        Some(found)
     };
     let mut found = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
@@ -574,8 +604,8 @@ fn run<I: Copy + Sync, R: Send>(
         let mut failure = None;
         for worker in workers {
             match worker.map(|worker| worker.join()) {
-                Ok(Ok(Ok(Ok(part)))) => found.extend(part),
-                Ok(Ok(Ok(Err(_)))) => failure = failure.or(Some(AnalysisError::Interrupted)),
+                Ok(Ok(Ok(Ok(Some(part))))) => found.extend(part),
+                Ok(Ok(Ok(Ok(None) | Err(_)))) => failure = failure.or(Some(AnalysisError::Interrupted)),
                 Ok(Ok(Err(panic)) | Err(panic)) => failure = Some(AnalysisError::Panicked { message: message(panic.as_ref()) }),
                 Err(error) => failure = failure.or(Some(error)),
             }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use dashmap::{DashMap, Entry};
 
+use crate::analysis::Outcome;
 use crate::languages::{Dialect, LanguageSupport, find_language, text};
 use crate::model::{ContentHash, FileFacts, RepoPath};
 use crate::parse::{Extracted, ParseError, ParseFailure, ParseLimits, Parser};
@@ -57,6 +58,16 @@ impl Reading {
     /// Returns what changes whenever equal bytes may give other facts.
     pub fn build(self) -> &'static str {
         self.language.map_or(text::BUILD, LanguageSupport::extractor_build)
+    }
+
+    /// Returns what the database is told of a file, which has facts or could not be parsed.
+    pub fn outcome(self, facts: Option<&Arc<FileFacts>>) -> Outcome {
+        match (self.language, facts) {
+            (None, Some(facts)) if self.dialect == text::CONFIGURATION => Outcome::Facts(Arc::clone(facts)),
+            (None, _) => Outcome::Text,
+            (Some(_), Some(facts)) => Outcome::Facts(Arc::clone(facts)),
+            (Some(_), None) => Outcome::Failed,
+        }
     }
 
     /// Makes the facts of a content.
@@ -164,7 +175,7 @@ impl Intake<'_> {
 }
 
 /// Puts an empty place under a key; false when another thread did so before.
-fn claim<K: Eq + std::hash::Hash, V>(table: &DashMap<K, Option<V>>, key: K) -> bool {
+pub(super) fn claim<K: Eq + std::hash::Hash, V>(table: &DashMap<K, Option<V>>, key: K) -> bool {
     match table.entry(key) {
         Entry::Vacant(place) => {
             place.insert(None);

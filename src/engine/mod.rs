@@ -2,12 +2,14 @@
 //!
 //! Must not know what a question is. Invariant: nobody gets at a generation but through [`Engine::ask`].
 
+mod ahead;
 mod assembly;
 mod baseline;
 mod error;
 mod failed;
 pub mod gate;
 mod intake;
+mod journal;
 mod owner;
 mod report;
 mod scope;
@@ -18,9 +20,11 @@ mod sync;
 mod tests;
 
 pub use crate::store::Verified;
+pub use ahead::{Cancel, Prepared};
 pub use baseline::Baseline;
 pub use error::{EngineError, Unavailable};
 pub use gate::{Admission, Answer, Checked, Snapshot};
+pub use journal::{Difference, Unbound};
 pub use owner::Engine;
 pub use report::{
     BuildCounts, BuildOutcome, BuildStatus, Cleared, FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Stage,

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use crate::config::{self, Config};
 use crate::parse::Parser;
 use crate::store::{Cache, Generation, KeptGeneration};
+use crate::watch::{Health, Hint};
 
 use super::EngineError;
+use super::ahead::{self, Cancel, Prepared};
+use super::journal::Difference;
 use super::report::{BuildOutcome, Cleared};
 use super::scope::Scope;
 use super::sync::{Basis, Memory, build};
@@ -25,6 +28,9 @@ pub struct Engine {
     /// The generation that was checked against its seal last, held open.
     open: Option<Generation>,
     listening: bool,
+    journaling: bool,
+    /// What a watcher of the worktree said of itself last.
+    watch: Option<String>,
 }
 
 impl Engine {
@@ -35,7 +41,7 @@ impl Engine {
     pub fn open(config: &Config, scope: config::Scope, parser: Arc<dyn Parser>) -> Result<Self, EngineError> {
         let scope = Scope::open(config, scope)?;
         let cache = Cache::new(scope.cache_dir(), scope.binding_id(), scope.limits().max_cache_bytes);
-        Ok(Self { scope, cache, parser, memory: None, open: None, listening: false })
+        Ok(Self { scope, cache, parser, memory: None, open: None, listening: false, journaling: false, watch: None })
     }
 
     pub fn scope(&self) -> &Scope {
@@ -72,14 +78,63 @@ impl Engine {
             return Err(EngineError::Disabled);
         }
         let open = self.open.take();
-        let memory = self.memory.get_or_insert_with(|| {
-            let mut memory = Memory::new(&self.scope);
-            memory.database.listen(self.listening);
-            memory
-        });
+        let memory = Self::remember(&mut self.memory, &self.scope, self.listening, self.journaling);
         // A build upon it needs no other check of it; else it is let go, since its file may go with the generation.
         memory.open = open.filter(|_| basis != Basis::Nothing);
         build(&self.scope, &self.cache, self.parser.as_ref(), memory, basis)
+    }
+
+    fn remember<'m>(memory: &'m mut Option<Memory>, scope: &Scope, listening: bool, journaling: bool) -> &'m mut Memory {
+        memory.get_or_insert_with(|| {
+            let mut memory = Memory::new(scope);
+            memory.database.listen(listening);
+            memory.journal.keep(journaling);
+            memory
+        })
+    }
+
+    /// Does ahead what a sync would have to do about what a hint names: reads it, makes its facts, and resolves what they touch. Nothing is
+    /// published, and no answer is other than without it. A hint of some paths is worth nothing before this process has built or prepared
+    /// the whole, and is passed over then.
+    ///
+    /// # Errors
+    /// When the worktree cannot be read, or nothing can be parsed or resolved; a sync will say so, too.
+    pub fn prepare(&mut self, hint: &Hint, cancel: &Cancel) -> Result<Prepared, EngineError> {
+        if !self.scope.enabled() {
+            return Err(EngineError::Disabled);
+        }
+        if self.memory.is_none() && *hint != Hint::Rescan {
+            return Ok(Prepared::default());
+        }
+        let memory = Self::remember(&mut self.memory, &self.scope, self.listening, self.journaling);
+        ahead::prepare(&self.scope, &self.cache, self.parser.as_ref(), memory, hint, cancel)
+    }
+
+    /// Starts or ends noting which files and references change from build to build, for [`Self::take_difference`].
+    pub fn keep_journal(&mut self, on: bool) {
+        self.journaling = on;
+        if let Some(memory) = &mut self.memory {
+            memory.journal.keep(on);
+        }
+    }
+
+    /// Returns what changed in the graph since the last call, as far as this process built or prepared it; `None` at the first.
+    pub fn take_difference(&mut self) -> Option<Difference> {
+        self.memory.as_mut().and_then(|memory| memory.journal.take())
+    }
+
+    /// Returns whether an index of this scope was ever published.
+    pub fn is_indexed(&self) -> bool {
+        !self.kept().is_empty()
+    }
+
+    /// Takes note of what a watcher says of itself, for the status.
+    pub fn note_watch(&mut self, health: Option<&Health>) {
+        self.watch = health.map(Health::to_string);
+    }
+
+    pub(super) fn watch(&self) -> String {
+        self.watch.clone().unwrap_or_else(|| "none".to_owned())
     }
 
     /// Removes the generations of this scope; those that others read stay until they are done.

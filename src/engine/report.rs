@@ -134,7 +134,7 @@ pub struct LastBuildReport {
     #[serde(flatten)]
     pub build: LastBuild,
     /// What a watcher sees of the worktree.
-    pub watch: &'static str,
+    pub watch: String,
     /// Which check is in force before an answer.
     pub check: &'static str,
     /// The generations that answers can come from or be compared with, the one that serves first.

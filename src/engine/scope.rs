@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::config::{self, Config, Limits, OnStale};
 use crate::languages::{self, LanguageSupport};
-use crate::model::{Canonical, ContentHash, Fingerprint};
-use crate::workspace::{Capture, Policy, ScanLimits, Visitor, Worktree, scan};
+use crate::model::{Canonical, ContentHash, Fingerprint, RepoPath};
+use crate::workspace::{Capture, Entry, Policy, ScanLimits, Visitor, Worktree, scan, scan_part};
 
 use super::EngineError;
 
@@ -112,6 +112,17 @@ impl Scope {
     /// Reads the whole worktree, until the deadline, and gives each included file to `visit`.
     pub(super) fn capture(&self, deadline: Instant, visit: &Visitor<'_>) -> Result<Capture, EngineError> {
         Ok(scan(&self.worktree, &self.policy, ScanLimits::from(&self.limits).until(deadline), visit)?)
+    }
+
+    /// Reads what stands at `paths` and below them, until the deadline, and gives each included file to `visit`.
+    pub(super) fn capture_part(
+        &self,
+        deadline: Instant,
+        paths: &[RepoPath],
+        visit: &Visitor<'_>,
+    ) -> Result<Vec<Entry>, EngineError> {
+        let limits = ScanLimits::from(&self.limits).until(deadline);
+        Ok(scan_part(&self.worktree, &self.policy, limits, paths.to_vec(), visit)?)
     }
 
     /// Returns the digest of all that a fingerprint covers except `dirty`, which follows from the rest.

@@ -97,8 +97,9 @@ impl Engine {
             }
         }
         let kept: Vec<KeptReport> = self.kept().iter().map(KeptReport::of).collect();
+        let watch = self.watch();
         status.last_build = last_build.map(|build| {
-            let (watch, check) = ("none", "full");
+            let check = "full";
             LastBuildReport { build, watch, check, kept, failed_files, failures, limitations }
         });
         status

@@ -3,24 +3,24 @@
 //! Must not answer questions. Invariant: a generation is published only when the worktree, looked at again after everything was
 //! written, is what the generation says; until then the one before serves.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
 use tracing::debug_span;
 
-use crate::analysis::{AllEdges, Database, FactsStore, FileInput, Outcome, Resolved, Update};
-use crate::languages::text;
+use crate::analysis::{AllEdges, Database, FactsStore, FileInput, Resolved, Update};
 use crate::model::{Canonical, ContentHash, FileFacts, GenerationId, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::{BuildLock, Cache, FactsCache, Generation, PackWriter, Staged, StoreError, StoredEntry, Verified};
-use crate::workspace::{Capture, EntryState, ObjectFormat};
+use crate::workspace::{Capture, Entry, EntryState, ObjectFormat};
 
 use super::EngineError;
 use super::assembly::{Assembly, Contents, entries_after};
 use super::failed::{FailedContent, FailedParse};
 use super::intake::{FactsKey, Intake, Known, Reading, Stored};
+use super::journal::Journal;
 use super::report::{BuildCounts, BuildOutcome, BuildStatus, FailedFile, LastBuild, Stage, now, peak_memory};
 use super::scope::Scope;
 
@@ -40,7 +40,10 @@ pub enum Basis {
 pub(super) struct Memory {
     pub database: Database,
     /// Facts of files that are no source of a registered language.
-    texts: HashMap<FactsKey, Arc<FileFacts>>,
+    pub texts: HashMap<FactsKey, Arc<FileFacts>>,
+    /// Contents of which the last build, or a preparation since, could make no facts.
+    pub failed: HashSet<FactsKey>,
+    pub journal: Journal,
     published: Option<LastPublished>,
     /// The generation that serves, when this process has it open.
     pub open: Option<Generation>,
@@ -63,12 +66,22 @@ impl Memory {
         Self {
             database: Database::with_languages(scope.languages(), scope.source_roots()),
             texts: HashMap::new(),
+            failed: HashSet::new(),
+            journal: Journal::default(),
             published: None,
             open: None,
         }
     }
 
-    fn facts(&self, key: &FactsKey) -> Option<Arc<FileFacts>> {
+    /// Takes note of what references came to, by a build or a preparation.
+    pub fn note_edges(&mut self, resolved: &Resolved) {
+        if let Some(published) = &mut self.published {
+            published.same_modules &= resolved.only_bodies;
+        }
+        self.journal.note_edges(resolved);
+    }
+
+    pub fn facts(&self, key: &FactsKey) -> Option<Arc<FileFacts>> {
         self.database.facts_store().get(key.0, key.1).or_else(|| self.texts.get(key).cloned())
     }
 }
@@ -157,7 +170,7 @@ impl Known for KnownBefore<'_> {
 }
 
 /// Returns the name under which the facts cache keeps the facts of a content.
-fn cache_key(key: &FactsKey, reading: Reading) -> ContentHash {
+pub(super) fn cache_key(key: &FactsKey, reading: Reading) -> ContentHash {
     let mut record = Canonical::new("facts");
     record.field(&key.0.0).field(key.1.as_bytes()).field(reading.build().as_bytes());
     ContentHash(record.finish())
@@ -484,22 +497,17 @@ impl<'a> Build<'a> {
             if !contents.fresh.contains_key(&key) && stale.changed.binary_search(path).is_err() {
                 continue;
             }
-            let outcome = match (reading.language, extraction) {
-                (None, Ok(facts)) if reading.dialect == text::CONFIGURATION => Outcome::Facts(Arc::clone(facts)),
-                (None, _) => Outcome::Text,
-                (Some(_), Ok(facts)) => Outcome::Facts(Arc::clone(facts)),
-                (Some(_), Err(_)) => Outcome::Failed,
-            };
+            let outcome = reading.outcome(extraction.as_ref().ok());
             files.push(FileInput { path: path.clone(), hash, outcome });
         }
         self.memory.texts = texts;
+        self.memory.failed = contents.extracted.iter().filter(|(_, made)| made.is_err()).map(|(key, _)| *key).collect();
+        self.memory.journal.note_files(&stale);
         self.memory.database.apply(Update { files, removed: stale.removed });
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let resolved = self.memory.database.resolve_all(threads)?;
         span.record("files", resolved.resolved_files);
-        if let Some(published) = &mut self.memory.published {
-            published.same_modules &= resolved.only_bodies;
-        }
+        self.memory.note_edges(&resolved);
         Ok(resolved)
     }
 
@@ -584,7 +592,12 @@ impl Failures {
 
 /// Returns the included files of a capture, by path.
 fn included(capture: &Capture) -> impl Iterator<Item = (&RepoPath, ContentHash)> {
-    capture.entries.iter().filter_map(|entry| match entry.state {
+    included_entries(&capture.entries)
+}
+
+/// Returns the included files among entries, by path.
+pub(super) fn included_entries(entries: &[Entry]) -> impl Iterator<Item = (&RepoPath, ContentHash)> {
+    entries.iter().filter_map(|entry| match entry.state {
         EntryState::Included { hash, .. } => Some((&entry.path, hash)),
         EntryState::Omitted { .. } => None,
     })

@@ -6,12 +6,15 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::config::{Config, Environment, OnStale, Selection};
-use crate::model::PathPrefix;
+use crate::model::{PathPrefix, RepoPath};
 use crate::parse::InProcessParser;
 use crate::store::Generation;
+use crate::watch::Hint;
 use crate::workspace::moments::{Moment, during};
 
-use super::{Admission, Baseline, BuildStatus, Engine, EngineError, Freshness, LastBuild, StatusWord};
+use super::{
+    Admission, Baseline, BuildStatus, Cancel, Difference, Engine, EngineError, Freshness, LastBuild, Prepared, StatusWord,
+};
 
 /// A folder with files, and a cache for it.
 struct Fixture {
@@ -160,6 +163,88 @@ fn a_stale_scope_is_synced_first_when_it_may_be() {
     assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(0));
     assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Ok(1));
     assert_eq!(dump(&mut engine), fixture.clean());
+}
+
+#[test]
+fn what_was_prepared_need_not_be_done_again_and_changes_no_answer() {
+    let fixture = Fixture::new(&[("util.py", UTIL), ("main.py", MAIN), ("gone/x.py", "import util\n"), ("README.md", "# T\n")]);
+    let hint = |paths: &[&str]| Hint::Paths(paths.iter().map(|path| RepoPath::parse(path).expect("a path")).collect());
+    let mut engine = fixture.engine();
+    let none = Cancel::default();
+    assert_eq!(engine.prepare(&hint(&["util.py"]), &none).expect("passed over"), Prepared::default());
+    engine.index().expect("indexed");
+
+    fixture.write("util.py", "def welcome(name):\n    return name\n");
+    fixture.write("new/deep/y.py", "from util import welcome\nwelcome(1)\n");
+    fixture.write("README.md", "# Another\n");
+    std::fs::remove_dir_all(fixture.root().join("gone")).expect("removed");
+    let prepared = engine.prepare(&hint(&["README.md", "gone", "never.py", "new", "util.py"]), &none).expect("prepared");
+    assert_eq!(prepared, Prepared { files: 4, extracted: 2, resolved: 3, cancelled: false });
+    assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Err("code_changed"), "nothing is published");
+    let outcome = engine.sync().expect("synced");
+    assert_eq!((outcome.status, outcome.extracted_files, outcome.resolved_files), (BuildStatus::Published, 0, 0));
+    assert_eq!(dump(&mut engine), fixture.clean());
+
+    // A hint that is wrong, one that is late, and a change that none told of.
+    fixture.write("util.py", UTIL);
+    engine.prepare(&hint(&["main.py", "util.py"]), &none).expect("prepared");
+    fixture.write("util.py", "def late(): pass\n");
+    fixture.write("main.py", "from util import late\nlate()\n");
+    assert_eq!(engine.sync().expect("synced").extracted_files, 2);
+    assert_eq!(dump(&mut engine), fixture.clean());
+
+    // Cancelled, and then anything may have changed.
+    fixture.write("util.py", UTIL);
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    assert!(engine.prepare(&Hint::Rescan, &cancelled).expect("ended early").cancelled);
+    engine.prepare(&Hint::Rescan, &none).expect("prepared");
+    assert_eq!(engine.sync().expect("synced").resolved_files, 0);
+    assert_eq!(dump(&mut engine), fixture.clean());
+
+    // A new process that prepares first.
+    fixture.write("main.py", MAIN);
+    let mut engine = fixture.engine();
+    engine.prepare(&Hint::Rescan, &none).expect("prepared");
+    let outcome = engine.sync().expect("synced");
+    assert_eq!((outcome.extracted_files, outcome.resolved_files), (0, 0));
+    assert_eq!(dump(&mut engine), fixture.clean());
+}
+
+#[test]
+fn a_journal_tells_what_changed_in_the_graph() {
+    let fixture = Fixture::small();
+    let mut engine = fixture.engine();
+    engine.keep_journal(true);
+    assert_eq!(engine.take_difference(), None);
+    engine.index().expect("indexed");
+    assert_eq!(engine.take_difference(), None, "there is nothing to compare with");
+    let mut check = |path: &str, text: &str, want: &str| {
+        fixture.write(path, text);
+        engine.sync().expect("synced");
+        let Difference { files, edges_added, edges_removed, unbound } = engine.take_difference().expect("the second");
+        let files: Vec<_> = files.iter().map(RepoPath::as_str).collect();
+        let unbound: String = unbound
+            .iter()
+            .map(|unbound| {
+                format!(" {}:{}:{} {} {}", unbound.path, unbound.line, unbound.column, unbound.name, unbound.reason.as_str())
+            })
+            .collect();
+        assert_eq!(format!("{} +{edges_added} -{edges_removed}{unbound}", files.join(" ")), want);
+    };
+    check("util.py", &format!("# moved\n\n{UTIL}"), "util.py +0 -0");
+    check("main.py", &format!("{MAIN}    greet('y')\n"), "main.py +1 -0");
+    check(
+        "main.py",
+        &format!("{MAIN}    greet('y')\n    undefined_thing()\n"),
+        "main.py +0 -0 main.py:7:4 undefined_thing unresolved_name",
+    );
+    check(
+        "util.py",
+        "def welcome(name):\n    return name\n",
+        "util.py +0 -3 main.py:1:17 greet unresolved_export main.py:5:4 greet unresolved_export main.py:6:4 greet unresolved_export",
+    );
+    check("util.py", UTIL, "util.py +3 -0");
 }
 
 #[test]
