@@ -73,6 +73,17 @@ pub enum Command {
         #[arg(long)]
         verify: bool,
     },
+    /// Follow the worktree: sync after each change, and say what it did
+    #[command(
+        after_help = "Ends with Ctrl-C. With --json each line is an object with an `event`: watching, sync, watch, failed."
+    )]
+    Watch,
+    /// Sync what an edit or a checkout touched, called by an agent's or Git's hook; never fails, never creates an index
+    #[command(
+        after_help = "Hosts: claude (PostToolUse; reads its JSON on standard input), git (post-checkout, post-merge, post-commit).\n\
+It exits 0 whatever happens; `--verbose` says on standard error what did."
+    )]
+    Hook(Hook),
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree
@@ -176,6 +187,20 @@ sextant why src/cart.py                 what in this file is not bound for certa
         #[command(subcommand)]
         subject: Bench,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Hook {
+    /// Who calls: claude or git
+    // Not an enumeration: a host that this build does not know must not be stopped by it.
+    #[arg(value_name = "HOST")]
+    pub host: String,
+    /// Give up after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub deadline: u64,
+    /// What the host hands over beside standard input
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub handed: Vec<String>,
 }
 
 /// The flags of questions.

@@ -100,6 +100,11 @@ impl Session {
     pub fn run(&mut self, line: &[OsString], world: &mut World<'_>) -> Finish {
         let arguments = match Arguments::try_parse_from(line) {
             Ok(arguments) => arguments,
+            Err(error) if commands::hook::is_hook(line) && error.use_stderr() => {
+                // Whatever is wrong with it, whoever edits is not to be stopped.
+                refuse_line(&error, false, world);
+                return Finish { exit: Exit::Answered, code: None };
+            }
             Err(error) => {
                 // Nothing was parsed, so the words themselves must tell who reads the refusal.
                 let wants_json = line.iter().any(|word| word == "--json") || line.get(1).is_some_and(|word| word == "query");
@@ -214,15 +219,19 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let failure = Failure::of_config(&error);
             let _ = writeln!(stderr, "{}", failure.text());
-            return ExitCode::from(failure.exit(true) as u8);
+            return ExitCode::from(if commands::hook::is_hook(&line) { 0 } else { failure.exit(true) as u8 });
         }
     };
+    let is_hook = commands::hook::is_hook(&line);
+    if let Some(deadline) = Arguments::try_parse_from(&line).ok().and_then(|arguments| commands::hook::deadline(&arguments)) {
+        commands::hook::end_by(deadline);
+    }
     let mut out = io::BufWriter::new(stdout.lock());
     // Standard error is not locked: the traces of other threads go there, too.
     let mut world = World { environment, input: &mut stdin.lock(), out: &mut out, err: &mut stderr, color };
     // A defect must not look like an answer, nor like one of the refusals.
     let finish = catch_unwind(AssertUnwindSafe(|| Session::new().run(&line, &mut world)));
-    let exit = finish.map_or(Exit::Failed, |finish| finish.exit);
+    let exit = finish.map_or(if is_hook { Exit::Answered } else { Exit::Failed }, |finish| finish.exit);
     // What is buffered was flushed, or its reader is gone: writing it again as the buffer is dropped would be in vain.
     std::mem::forget(out);
     ExitCode::from(exit as u8)

@@ -84,6 +84,8 @@ pub fn start(program: &Path, memory_bytes: u64) -> io::Result<Child> {
         .args(["parse-worker", "--memory-bytes", &memory_bytes.to_string(), "--parent", &std::process::id().to_string()])
         .env_clear()
         .current_dir("/")
+        // What a terminal tells the programs in front of it, such as to stop, is for whoever asks, and no death of a file's parser.
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -7,10 +7,12 @@ mod ask;
 mod build;
 mod changes;
 mod export;
+pub mod hook;
 mod parse_worker;
 mod place;
 mod query;
 mod status;
+mod watch;
 
 use crate::config::OnStale;
 use crate::engine::{BuildOutcome, FailedFile};
@@ -27,6 +29,8 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Index => build::run(session, global, build::Kind::Index, world),
         Command::Sync { verify: false } => build::run(session, global, build::Kind::Sync, world),
         Command::Sync { verify: true } => build::run(session, global, build::Kind::VerifyAndSync, world),
+        Command::Watch => watch::run(session, global, world),
+        Command::Hook(typed) => Ok(hook::run(session, global, typed, world)),
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),

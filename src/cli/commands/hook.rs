@@ -1,0 +1,205 @@
+//! `hook`: an agent or Git says that files changed, and every index that holds them is synced.
+//!
+//! Must not fail, block or speak out of turn: whoever calls is in the middle of an edit. Invariant: exit 0, nothing on standard output but
+//! what the host wants to read, and no index made where there was none.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cli::arguments::{Arguments, Command, Global, Hook};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::{Session, World};
+use crate::config::{self, Config};
+use crate::engine::Engine;
+
+use crate::render::text::clean;
+
+/// What is known of a host.
+struct Host {
+    name: &'static str,
+    /// Whether it says on standard input, in JSON, what happened.
+    speaks: bool,
+    /// Where in what it says the edited path is, or a list of such; all that are there count.
+    paths: &'static [&'static str],
+    /// Where the directory is that relative paths start from.
+    directory: &'static str,
+    /// What it wants to read.
+    reply: &'static str,
+}
+
+static HOSTS: &[Host] = &[
+    Host {
+        name: "claude",
+        speaks: true,
+        paths: &["/tool_input/file_path", "/tool_input/notebook_path"],
+        directory: "/cwd",
+        reply: "",
+    },
+    // Runs its hooks in the top of the worktree.
+    Host { name: "git", speaks: false, paths: &[], directory: "", reply: "" },
+];
+
+/// No host says more than this about an edit; the rest is read and let go.
+const MOST_INPUT: u64 = 32 << 20;
+/// How long a hook that does not end in time by itself may go on before its process does.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Returns whether a command line is that of a hook, be it well formed or not.
+pub fn is_hook(line: &[OsString]) -> bool {
+    let mut words = line.iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_encoded_bytes() {
+            b"--root" | b"--scope" | b"--config" | b"--color" => drop(words.next()),
+            flag if flag.starts_with(b"-") => {}
+            command => return command == b"hook",
+        }
+    }
+    false
+}
+
+/// Returns how long the hook of a command line may take; `None` when it is none.
+pub fn deadline(arguments: &Arguments) -> Option<Duration> {
+    match &arguments.command {
+        Command::Hook(hook) => Some(Duration::from_secs(hook.deadline)),
+        _ => None,
+    }
+}
+
+/// Ends this process when a deadline has passed, whatever it waits for. A build that it leaves is never published half.
+pub fn end_by(deadline: Duration) {
+    let end = move || {
+        std::thread::sleep(deadline + GRACE);
+        std::process::exit(0);
+    };
+    // Without the thread the hook ends by itself, as it does nearly always.
+    let _ = std::thread::Builder::new().name("deadline".to_owned()).spawn(end);
+}
+
+pub fn run(session: &mut Session, global: &Global, typed: &Hook, world: &mut World<'_>) -> Exit {
+    let deadline = Instant::now() + Duration::from_secs(typed.deadline);
+    let Some(host) = HOSTS.iter().find(|host| host.name == typed.host) else {
+        let known: Vec<&str> = HOSTS.iter().map(|host| host.name).collect();
+        let _ =
+            writeln!(world.err, "no host is named `{}` (known: {}); nothing was synced", clean(&typed.host), known.join(", "));
+        return Exit::Answered;
+    };
+    let said = if host.speaks { listen(world.input) } else { Value::Null };
+    let places = host.places(&said, &world.environment.current_dir);
+    match sync(session, global, &places, deadline, world) {
+        Ok(told) if global.verbose > 0 => told.iter().for_each(|line| drop(writeln!(world.err, "{line}"))),
+        Err(failure) if global.verbose > 0 => drop(writeln!(world.err, "{}", failure.text())),
+        Ok(_) | Err(_) => {}
+    }
+    // A host that does not listen any more is no concern.
+    let _ = write!(world.out, "{}", host.reply).and_then(|()| world.out.flush());
+    Exit::Answered
+}
+
+/// Reads all that a host says; what is no JSON says nothing.
+fn listen(input: &mut dyn Read) -> Value {
+    let mut text = Vec::new();
+    if input.take(MOST_INPUT).read_to_end(&mut text).is_err() {
+        return Value::Null;
+    }
+    // Whoever writes to a pipe that nobody reads is killed for it.
+    let _ = io::copy(input, &mut io::sink());
+    serde_json::from_slice(&text).unwrap_or(Value::Null)
+}
+
+impl Host {
+    /// Returns the places that were edited; where the host names none, the directory it stands in.
+    fn places(&self, said: &Value, here: &Path) -> Vec<PathBuf> {
+        let directory = said.pointer(self.directory).and_then(Value::as_str).filter(|_| !self.directory.is_empty());
+        let directory = directory.filter(|path| !path.is_empty()).map_or_else(|| here.to_owned(), |path| here.join(path));
+        let named = self.paths.iter().filter_map(|pointer| said.pointer(pointer)).flat_map(|value| match value {
+            Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
+            value => value.as_str().into_iter().collect::<Vec<_>>(),
+        });
+        let mut places: Vec<PathBuf> = named.filter(|path| !path.is_empty()).map(|path| directory.join(path)).collect();
+        if places.is_empty() {
+            places.push(directory);
+        }
+        places
+    }
+}
+
+/// Syncs every scope that holds one of the places and has an index. Returns what there is to say of each.
+fn sync(
+    session: &mut Session,
+    global: &Global,
+    places: &[PathBuf],
+    deadline: Instant,
+    world: &World<'_>,
+) -> Result<Vec<String>, Failure> {
+    let environment = &world.environment;
+    let config = Config::load(global.config.as_deref(), environment).map_err(|error| Failure::of_config(&error))?;
+    let mut scopes: BTreeMap<String, config::Scope> = BTreeMap::new();
+    if global.scope.is_some() || global.root.is_some() {
+        let selection = config::Selection { root: global.root.clone(), scope: global.scope.clone() };
+        let scope = config.scope(&selection, environment).map_err(|error| Failure::of_config(&error))?;
+        scopes.insert(scope.binding_id(), scope);
+    } else {
+        let holding = places.iter().flat_map(|place| config.scopes_that_hold(place, environment));
+        scopes.extend(holding.map(|scope| (scope.binding_id(), scope)));
+    }
+    let mut told = Vec::new();
+    for scope in scopes.into_values() {
+        let name = scope.id.clone();
+        let left = deadline.saturating_duration_since(Instant::now()).as_secs();
+        if left == 0 {
+            told.push(format!("{name}: no time is left"));
+            continue;
+        }
+        // Waiting for another builder counts as building.
+        let mut config = config.clone();
+        config.limits.build_seconds = left.min(config.limits.build_seconds);
+        let parser = session.parser(&environment.parsers);
+        let outcome = Engine::open(&config, scope, parser).and_then(|mut engine| match engine.is_indexed() {
+            true => engine.sync().map(Some),
+            false => Ok(None),
+        });
+        told.push(match outcome {
+            Ok(Some(outcome)) => format!("{name}: {}", super::build::counts(&outcome)),
+            Ok(None) => format!("{name}: not indexed"),
+            Err(error) => format!("{name}: {}", Failure::of_engine(&error).text()),
+        });
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edited_paths_as_hosts_say_them() {
+        let check = |host: &str, said: &str, want: &str| {
+            let host = HOSTS.iter().find(|known| known.name == host).expect("known");
+            let said = listen(&mut said.as_bytes());
+            let found: Vec<String> =
+                host.places(&said, Path::new("/here")).iter().map(|path| path.display().to_string()).collect();
+            assert_eq!(found.join(" "), want, "{said}");
+        };
+        check("claude", r#"{"cwd":"/r","tool_name":"Edit","tool_input":{"file_path":"/r/a.py","old_string":"x"}}"#, "/r/a.py");
+        check("claude", r#"{"cwd":"/r","tool_input":{"file_path":"src/a.py"}}"#, "/r/src/a.py");
+        check("claude", r#"{"cwd":"/r","tool_input":{"notebook_path":"/r/n.ipynb"}}"#, "/r/n.ipynb");
+        check("claude", r#"{"cwd":"/r","tool_name":"Bash","tool_input":{"command":"sed -i s/a/b/ x.py"}}"#, "/r");
+        check("claude", r#"{"tool_input":{"file_path":["a.py","b.py",3]}}"#, "/here/a.py /here/b.py");
+        for garbage in ["", "{", "null", "[1]", "\"x\"", r#"{"cwd":7,"tool_input":[]}"#, "\u{0}\u{1}"] {
+            check("claude", garbage, "/here");
+        }
+        check("git", r#"{"cwd":"/r"}"#, "/here");
+    }
+
+    #[test]
+    fn lines_of_hooks_are_told_from_others() {
+        let check = |line: &str| is_hook(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(check("sextant hook claude") && check("sextant -v --config c.toml hook x --no-such-flag"));
+        assert!(!check("sextant explore hook") && !check("sextant --scope hook status") && !check("sextant"));
+    }
+}
