@@ -11,6 +11,7 @@
 mod dice;
 mod ecmascript;
 mod go;
+mod hints;
 mod play;
 mod python;
 #[path = "../sandbox.rs"]

@@ -6,17 +6,20 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use sextant::config::{Config, Environment, OnStale, Selection};
-use sextant::engine::{Admission, Baseline, Engine, Snapshot};
+use sextant::engine::{Admission, Baseline, Cancel, Engine, Snapshot};
 use sextant::model::Fingerprint;
 use sextant::parse::InProcessParser;
 use sextant::query::{self, export, request};
 use sextant::render::{budget, json as body};
+use sextant::watch::HintSource;
 
 use super::dice::Dice;
+use super::hints::Unreliable;
 use super::sequence::{Action, Edit, Sequence};
 use crate::sandbox::{Sandbox, write_file};
 
@@ -54,6 +57,7 @@ pub fn play(sequence: &Sequence) -> Result<Played, Difference> {
     stage.kept.index().map_err(|error| differs(0)(format!("the first index failed: {}", error.code())))?;
     for (index, edit) in sequence.edits.iter().enumerate() {
         stage.change(edit);
+        stage.hear(edit);
         let mut dice = Dice::new(sequence.seed ^ (index as u64 + 1) << 32);
         let answers = stage.compare(&mut dice, &mut played).map_err(differs(index + 1))?;
         played.answers += answers;
@@ -66,6 +70,8 @@ struct Stage {
     sandbox: Sandbox,
     root: PathBuf,
     kept: Engine,
+    /// What half of the stories are told of each edit, more or less; the other half hear nothing.
+    hints: Option<Unreliable>,
     clean_builds: u32,
 }
 
@@ -81,7 +87,21 @@ impl Stage {
             sandbox.git(&["branch", "--quiet", "-M", "main"]);
         }
         let kept = engine(&sandbox.path(), &root, "kept");
-        Self { sandbox, root, kept, clean_builds: 0 }
+        let hints = sequence.seed.is_multiple_of(2).then(|| Unreliable::new(sequence.seed));
+        Self { sandbox, root, kept, hints, clean_builds: 0 }
+    }
+
+    /// Lets the kept index do ahead what it may hear of. A hint that comes to nothing is none: the tree may be in the middle of a merge.
+    fn hear(&mut self, edit: &Edit) {
+        let Some(hints) = &mut self.hints else { return };
+        hints.happen(edit);
+        while let Some(hint) = hints.wait(Duration::ZERO) {
+            let cancel = Cancel::default();
+            if edit.actions.len() % 3 == 2 {
+                cancel.cancel();
+            }
+            let _ = self.kept.prepare(&hint, &cancel);
+        }
     }
 
     fn change(&mut self, edit: &Edit) {
