@@ -287,12 +287,25 @@ pub enum Bench {
         #[arg(long, value_name = "PATH")]
         edit: Option<String>,
     },
+    /// Measure syncs in a process that lives on, against a pass
+    Live {
+        /// Runs of each measurement; the median counts
+        #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=99))]
+        runs: u32,
+        /// File that is edited, in a copy of the tree; others are chosen
+        #[arg(long, default_value = "django/db/models/query.py")]
+        edit: String,
+    },
     /// Run one measurement in this process and print it; the benchmark calls itself so
     #[command(hide = true)]
     Part {
         part: String,
         #[arg(long, default_value = "")]
         query: String,
+        #[arg(long, default_value = "")]
+        edit: String,
+        #[arg(long, default_value_t = 1)]
+        runs: u32,
     },
 }
 

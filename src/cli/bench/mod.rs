@@ -5,6 +5,7 @@
 
 mod edit;
 mod floor;
+mod live;
 mod usage;
 
 use std::fs;
@@ -29,6 +30,7 @@ use super::failure::{Exit, Failure};
 use super::{Session, Stop, World};
 
 use floor::Floor;
+use live::Live;
 use usage::{Usage, measure};
 
 /// How many questions of each kind the own work is measured with.
@@ -43,12 +45,41 @@ pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut 
                 plan.run().map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
             world.out.write_all(table.as_bytes())?;
         }
-        Bench::Part { part, query } => {
+        Bench::Live { runs, edit } => {
+            let root = session.engine(global, &world.environment)?.scope().root().to_owned();
+            let table = live_table(&root, edit, *runs)
+                .map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
+            world.out.write_all(table.as_bytes())?;
+        }
+        Bench::Part { part, .. } if part == "live" => {
+            let text = live_part(session, global, subject, world)?;
+            writeln!(world.out, "{text}")?;
+        }
+        Bench::Part { part, query, .. } => {
             let text = part_of(session, global, part, query, world)?;
             writeln!(world.out, "{text}")?;
         }
     }
     Ok(Exit::Answered)
+}
+
+/// Measures a process that lives on, in a copy of the tree.
+fn live_table(root: &Path, edit: &str, runs: u32) -> io::Result<String> {
+    let scratch = Scratch::new()?;
+    let (copy, cache) = (scratch.0.join("copy"), scratch.0.join("cache"));
+    copy_tree(root, &copy)?;
+    let runs = runs.to_string();
+    let run = measure(&mut sextant(&copy, &cache, &["bench", "part", "live", "--edit", edit, "--runs", &runs])?)?;
+    let live: Live = serde_json::from_str(&run.out).map_err(io::Error::other)?;
+    Ok(live.table())
+}
+
+fn live_part(session: &mut Session, global: &Global, subject: &Bench, world: &World<'_>) -> Result<String, Failure> {
+    let Bench::Part { edit, runs, .. } = subject else { return Err(Failure::usage("this is no part")) };
+    let engine = session.engine(global, &world.environment)?;
+    let failed = |error: io::Error| Failure::new("code_build_failed", format!("the benchmark failed: {error}"));
+    let live = live::part(engine, edit, *runs as usize).map_err(failed)?;
+    Ok(serde_json::to_string(&live).expect("plain values have JSON"))
 }
 
 /// What a part prints: the floor of a loop, or the own work of questions.
@@ -85,7 +116,7 @@ fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, worl
             let answer = engine.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
             answer.value?
         }
-        _ => return Err(Failure::usage("the parts are pass, parse and work")),
+        _ => return Err(Failure::usage("the parts are pass, parse, work and live")),
     };
     Ok(serde_json::to_string(&part).expect("plain values have JSON"))
 }
@@ -204,7 +235,7 @@ impl Plan<'_> {
         let mut resolve = Vec::new();
         for _ in 0..self.runs {
             remove(&cache)?;
-            let mut run = measure(&mut self.sextant(&self.root, &cache, &["index", "--json"])?)?;
+            let mut run = measure(&mut sextant(&self.root, &cache, &["index", "--json"])?)?;
             resolve.push(stage(&run.out, "resolve"));
             // The kernel tells the largest process; the program tells all of them together.
             run.peak_bytes = run.peak_bytes.max(peak(&run.out));
@@ -236,17 +267,10 @@ impl Plan<'_> {
         Ok(rows.table(self.runs))
     }
 
-    /// Returns this program, to run on a tree with a cache of the benchmark's own.
-    fn sextant(&self, root: &Path, cache: &Path, arguments: &[&str]) -> io::Result<Command> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.env("XDG_CACHE_HOME", cache).env_remove("SEXTANT_CONFIG").arg("--root").arg(root).args(arguments);
-        Ok(command)
-    }
-
     fn runs_of(&self, root: &Path, cache: &Path, arguments: &[&str]) -> io::Result<Vec<Usage>> {
         // One run to warm up what the system caches.
-        measure(&mut self.sextant(root, cache, arguments)?)?;
-        (0..self.runs).map(|_| measure(&mut self.sextant(root, cache, arguments)?)).collect()
+        measure(&mut sextant(root, cache, arguments)?)?;
+        (0..self.runs).map(|_| measure(&mut sextant(root, cache, arguments)?)).collect()
     }
 
     fn query_runs(&self, cache: &Path) -> io::Result<Vec<Usage>> {
@@ -265,7 +289,7 @@ impl Plan<'_> {
     fn edit_runs(&self, scratch: &Path) -> io::Result<Vec<Usage>> {
         let (copy, cache) = (scratch.join("copy"), scratch.join("copy-cache"));
         copy_tree(&self.root, &copy)?;
-        measure(&mut self.sextant(&copy, &cache, &["index", "--quiet"])?)?;
+        measure(&mut sextant(&copy, &cache, &["index", "--quiet"])?)?;
         let path = match self.edit {
             Some(path) => path.to_owned(),
             None => edit::choose(&copy)?.ok_or_else(|| io::Error::other("no source file has a body to edit"))?,
@@ -278,7 +302,7 @@ impl Plan<'_> {
             let edited = edit::with_body_edit(&path, &original, run)
                 .ok_or_else(|| io::Error::other(format!("the file to edit, `{path}`, has no body with a `return`")))?;
             fs::write(&file, edited)?;
-            let usage = measure(&mut self.sextant(&copy, &cache, &["sync", "--json"])?)?;
+            let usage = measure(&mut sextant(&copy, &cache, &["sync", "--json"])?)?;
             if !usage.out.contains(r#""extracted_files":1,"#) {
                 return Err(io::Error::other(format!("the edit was not one file's: {}", usage.out)));
             }
@@ -286,6 +310,13 @@ impl Plan<'_> {
         }
         Ok(runs)
     }
+}
+
+/// Returns this program, to run on a tree with a cache of the benchmark's own.
+fn sextant(root: &Path, cache: &Path, arguments: &[&str]) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env("XDG_CACHE_HOME", cache).env_remove("SEXTANT_CONFIG").arg("--root").arg(root).args(arguments);
+    Ok(command)
 }
 
 fn peak(report: &str) -> u64 {
