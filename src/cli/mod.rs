@@ -18,9 +18,8 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use crate::config::{self, Config, Environment, ParserHost};
-use crate::engine::Engine;
-use crate::parse;
+use crate::config::{self, Config, Environment};
+use crate::engine::{Desk, Desks};
 
 use arguments::{Arguments, Color, Command, Global};
 pub use failure::{Exit, Failure};
@@ -66,34 +65,46 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What lives on from one command to the next in the same process: the engine of the scope asked last, and the parsers of all scopes.
-#[derive(Debug, Default)]
+/// What lives on from one command to the next: the desks, which a session may share with others, and the scope that was asked last.
+#[derive(Debug)]
 pub struct Session {
-    kept: Option<Kept>,
-    parser: Option<(ParserHost, Arc<dyn parse::Parser>)>,
-    recording: bool,
+    desks: Arc<Desks>,
+    last: Option<Last>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Last {
     config: Config,
-    scope: config::Scope,
-    engine: Engine,
+    /// Whether the scope stands in no configuration file.
+    is_implicit: bool,
+    desk: Arc<Desk>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Session {
+    /// Returns a session of its own, with the desk of the scope asked last.
     pub fn new() -> Self {
-        Self::default()
+        Self::at(Arc::new(Desks::new(1)))
     }
 
-    /// Returns a session that keeps a log of the queries its builds execute.
+    /// Returns a session whose commands come to desks that others use, too.
+    pub fn at(desks: Arc<Desks>) -> Self {
+        Self { desks, last: None }
+    }
+
+    /// Returns a session of its own that keeps a log of the queries its builds execute.
     pub fn recording() -> Self {
-        Self { recording: true, ..Self::default() }
+        Self::at(Arc::new(Desks::new(1).recording()))
     }
 
     /// Returns the queries executed since the last call, each as `query subject`.
     pub fn executed(&mut self) -> Vec<String> {
-        self.kept.as_mut().map(|kept| kept.engine.take_log()).unwrap_or_default()
+        self.last.as_ref().map(|last| last.desk.take_log()).unwrap_or_default()
     }
 
     /// Runs one command line, the program's name first.
@@ -135,36 +146,20 @@ impl Session {
         }
     }
 
-    /// Returns the engine of the scope that the flags choose.
-    fn engine(&mut self, global: &Global, environment: &Environment) -> Result<&mut Engine, Failure> {
+    /// Returns the desk of the scope that the flags choose.
+    fn desk(&mut self, global: &Global, environment: &Environment) -> Result<Arc<Desk>, Failure> {
         let config = Config::load(global.config.as_deref(), environment).map_err(|error| Failure::of_config(&error))?;
         let selection = config::Selection { root: global.root.clone(), scope: global.scope.clone() };
         let scope = config.scope(&selection, environment).map_err(|error| Failure::of_config(&error))?;
-        let same = self.kept.as_ref().is_some_and(|kept| kept.config == config && kept.scope == scope);
-        if !same {
-            let mut engine = Engine::open(&config, scope.clone(), self.parser(&environment.parsers))
-                .map_err(|error| Failure::of_engine(&error))?;
-            engine.listen(self.recording);
-            self.kept = Some(Kept { config, scope, engine });
-        }
-        Ok(&mut self.kept.as_mut().expect("it was put there just now").engine)
+        let is_implicit = scope.implicit;
+        let desk = self.desks.desk(&config, &scope, &environment.parsers).map_err(|error| Failure::of_engine(&error))?;
+        self.last = Some(Last { config, is_implicit, desk: Arc::clone(&desk) });
+        Ok(desk)
     }
 
-    /// Returns the parser of this session, whose processes stay warm from command to command.
-    fn parser(&mut self, host: &ParserHost) -> Arc<dyn parse::Parser> {
-        match &self.parser {
-            Some((of, parser)) if of == host => Arc::clone(parser),
-            _ => {
-                let parser = parse::parser(host);
-                self.parser = Some((host.clone(), Arc::clone(&parser)));
-                parser
-            }
-        }
-    }
-
-    /// Returns whether the scope of the engine stands in no configuration file.
+    /// Returns whether the scope of the desk stands in no configuration file.
     fn is_implicit(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.scope.implicit)
+        self.last.as_ref().is_some_and(|last| last.is_implicit)
     }
 }
 

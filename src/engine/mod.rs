@@ -1,10 +1,13 @@
-//! The only place where disk, salsa and store meet: builds generations, and lets questions through to them.
+//! The only place where disk, salsa and store meet: builds generations, and lets questions through to them. Whoever wants
+//! something of a scope comes to its [`Desk`].
 //!
 //! Must not know what a question is. Invariant: nobody gets at a generation but through [`Engine::ask`].
 
 mod ahead;
 mod assembly;
 mod baseline;
+mod desk;
+mod desks;
 mod error;
 mod failed;
 pub mod gate;
@@ -22,6 +25,8 @@ mod tests;
 pub use crate::store::Verified;
 pub use ahead::{Cancel, Prepared};
 pub use baseline::Baseline;
+pub use desk::Desk;
+pub use desks::Desks;
 pub use error::{EngineError, Unavailable};
 pub use gate::{Admission, Answer, Checked, Snapshot};
 pub use journal::{Difference, Unbound};

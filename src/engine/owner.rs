@@ -3,6 +3,7 @@
 //! Must not run on two threads at once, which `&mut self` sees to. Invariant: the database is written by builds alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{self, Config};
 use crate::parse::Parser;
@@ -19,7 +20,7 @@ use super::sync::{Basis, Memory, build};
 /// Everything that answers for one scope.
 #[derive(Debug)]
 pub struct Engine {
-    scope: Scope,
+    scope: Arc<Scope>,
     cache: Cache,
     /// Lives longer than the engine: its processes stay warm from scope to scope.
     parser: Arc<dyn Parser>,
@@ -39,7 +40,7 @@ impl Engine {
     /// # Errors
     /// When its root cannot be read.
     pub fn open(config: &Config, scope: config::Scope, parser: Arc<dyn Parser>) -> Result<Self, EngineError> {
-        let scope = Scope::open(config, scope)?;
+        let scope = Arc::new(Scope::open(config, scope)?);
         let cache = Cache::new(scope.cache_dir(), scope.binding_id(), scope.limits().max_cache_bytes);
         Ok(Self { scope, cache, parser, memory: None, open: None, listening: false, journaling: false, watch: None })
     }
@@ -48,13 +49,17 @@ impl Engine {
         &self.scope
     }
 
+    pub(super) fn shared_scope(&self) -> Arc<Scope> {
+        Arc::clone(&self.scope)
+    }
+
     /// Builds a generation from the worktree alone: reads neither the facts cache nor the generation before.
     ///
     /// # Errors
     /// As [`Self::sync`].
     pub fn index(&mut self) -> Result<BuildOutcome, EngineError> {
         self.memory = None;
-        self.build(Basis::Nothing)
+        self.build(Basis::Nothing, self.scope.limits().build())
     }
 
     /// Brings the published generation up to date; builds the first one when there is none.
@@ -62,7 +67,15 @@ impl Engine {
     /// # Errors
     /// When the worktree cannot be read or keeps changing, the store fails, or `build_seconds` pass; what was published stays.
     pub fn sync(&mut self) -> Result<BuildOutcome, EngineError> {
-        self.build(Basis::Everything)
+        self.sync_within(self.scope.limits().build())
+    }
+
+    /// Syncs as [`Self::sync`] does, within `limit` and `build_seconds`; waiting for another builder counts.
+    ///
+    /// # Errors
+    /// As [`Self::sync`].
+    pub fn sync_within(&mut self, limit: Duration) -> Result<BuildOutcome, EngineError> {
+        self.build(Basis::Everything, limit.min(self.scope.limits().build()))
     }
 
     /// Checks everything that is stored, lets go of what is damaged, and brings the index up to date as [`Self::sync`] does.
@@ -70,10 +83,10 @@ impl Engine {
     /// # Errors
     /// As [`Self::sync`].
     pub fn verify_and_sync(&mut self) -> Result<BuildOutcome, EngineError> {
-        self.build(Basis::Verified)
+        self.build(Basis::Verified, self.scope.limits().build())
     }
 
-    fn build(&mut self, basis: Basis) -> Result<BuildOutcome, EngineError> {
+    fn build(&mut self, basis: Basis, limit: Duration) -> Result<BuildOutcome, EngineError> {
         if !self.scope.enabled() {
             return Err(EngineError::Disabled);
         }
@@ -81,7 +94,7 @@ impl Engine {
         let memory = Self::remember(&mut self.memory, &self.scope, self.listening, self.journaling);
         // A build upon it needs no other check of it; else it is let go, since its file may go with the generation.
         memory.open = open.filter(|_| basis != Basis::Nothing);
-        build(&self.scope, &self.cache, self.parser.as_ref(), memory, basis)
+        build(&self.scope, &self.cache, self.parser.as_ref(), memory, basis, limit)
     }
 
     fn remember<'m>(memory: &'m mut Option<Memory>, scope: &Scope, listening: bool, journaling: bool) -> &'m mut Memory {
@@ -137,13 +150,18 @@ impl Engine {
         self.watch.clone().unwrap_or_else(|| "none".to_owned())
     }
 
+    /// Lets go of what is remembered between requests; the next sync makes it again from what is stored.
+    pub fn unload(&mut self) {
+        self.open = None;
+        self.memory = None;
+    }
+
     /// Removes the generations of this scope; those that others read stay until they are done.
     ///
     /// # Errors
     /// When the cache cannot be written.
     pub fn clear(&mut self) -> Result<Cleared, EngineError> {
-        self.open = None;
-        self.memory = None;
+        self.unload();
         let retained = self.cache.clear().map_err(EngineError::Write)?;
         Ok(Cleared { status: "cleared", retained_reader_generations: retained })
     }

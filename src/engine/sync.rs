@@ -89,16 +89,16 @@ impl Memory {
 /// Builds a generation of the scope and publishes it, unless the published one is what the worktree holds.
 ///
 /// # Errors
-/// When the worktree cannot be read or keeps changing, the store fails, or `build_seconds` pass; what was published stays.
+/// When the worktree cannot be read or keeps changing, the store fails, or `limit` passes; what was published stays.
 pub(super) fn build(
     scope: &Scope,
     cache: &Cache,
     parser: &dyn Parser,
     memory: &mut Memory,
     basis: Basis,
+    limit: Duration,
 ) -> Result<BuildOutcome, EngineError> {
     let started = Instant::now();
-    let limit = scope.limits().build();
     let deadline = started + limit;
     let lock = cache.lock(deadline).map_err(EngineError::Write)?;
     parser.begin();

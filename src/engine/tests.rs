@@ -16,6 +16,8 @@ use super::{
     Admission, Baseline, BuildStatus, Cancel, Difference, Engine, EngineError, Freshness, LastBuild, Prepared, StatusWord,
 };
 
+mod desks;
+
 /// A folder with files, and a cache for it.
 struct Fixture {
     folder: tempfile::TempDir,

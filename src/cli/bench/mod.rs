@@ -39,7 +39,7 @@ const QUESTIONS: usize = 200;
 pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut World<'_>) -> Result<Exit, Stop> {
     match subject {
         Bench::Index { runs, symbol, query, edit } => {
-            let root = session.engine(global, &world.environment)?.scope().root().to_owned();
+            let root = session.desk(global, &world.environment)?.scope().root().to_owned();
             let plan = Plan { root, runs: *runs as usize, symbol, query, edit: edit.as_deref() };
             let table =
                 plan.run().map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
@@ -91,8 +91,8 @@ enum Part {
 }
 
 fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, world: &mut World<'_>) -> Result<String, Failure> {
-    let engine = session.engine(global, &world.environment)?;
-    let scope = engine.scope();
+    let desk = session.desk(global, &world.environment)?;
+    let scope = desk.scope();
     let failed = |error: &dyn std::error::Error| Failure::new("code_build_failed", crate::model::sentence(error));
     let of = |floor: Floor| Part::Floor {
         cpu: floor.cpu.as_secs_f64(),
@@ -113,7 +113,7 @@ fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, worl
                 baseline: Baseline::None,
                 limit: Duration::from_secs(600),
             };
-            let answer = engine.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
+            let answer = desk.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
             answer.value?
         }
         _ => return Err(Failure::usage("the parts are pass, parse, work and live")),

@@ -53,17 +53,17 @@ pub fn run(
         bounds.limit = usize::MAX;
     }
     let here = world.environment.current_dir.clone();
-    let engine = session.engine(global, &world.environment)?;
-    let place = Place::new(engine.scope().root(), &here);
+    let desk = session.desk(global, &world.environment)?;
+    let place = Place::new(desk.scope().root(), &here);
     let prefixes = place.prefixes(question.path.as_deref())?;
     let admission = Admission {
-        on_stale: policy(question.on_stale, engine.scope().on_stale()),
+        on_stale: policy(question.on_stale, desk.scope().on_stale()),
         expected_fingerprint: None,
         baseline: Baseline::None,
-        limit: engine.scope().limits().query(),
+        limit: desk.scope().limits().query(),
     };
     let room = bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
-    let answer = engine
+    let answer = desk
         .ask(admission, |snapshot| {
             let fingerprint = snapshot.generation().identity().fingerprint;
             let prefix = prefixes.in_generation(snapshot.generation())?;

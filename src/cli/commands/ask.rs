@@ -57,18 +57,18 @@ enum Found {
 pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mut World<'_>) -> Result<Exit, Stop> {
     let (asked, on_stale) = parse(command)?;
     let here = world.environment.current_dir.clone();
-    let engine = session.engine(global, &world.environment)?;
-    let place = Place::new(engine.scope().root(), &here);
+    let desk = session.desk(global, &world.environment)?;
+    let place = Place::new(desk.scope().root(), &here);
     let prefixes = place.prefixes(asked.path.as_deref())?;
     let admission = Admission {
-        on_stale: policy(on_stale, engine.scope().on_stale()),
+        on_stale: policy(on_stale, desk.scope().on_stale()),
         expected_fingerprint: None,
         baseline: Baseline::None,
-        limit: engine.scope().limits().query(),
+        limit: desk.scope().limits().query(),
     };
     // People read as much as there is; only who asked for a limit in bytes has one.
     let room = asked.bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
-    let answer = engine
+    let answer = desk
         .ask(admission, |snapshot| {
             let prefix = prefixes.in_generation(snapshot.generation())?;
             find(snapshot, &asked, &place, prefix, room).map(|found| (found, snapshot.generation().identity().fingerprint))

@@ -52,11 +52,11 @@ struct StageReport<'a> {
 }
 
 pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World<'_>) -> Result<Exit, Stop> {
-    let engine = session.engine(global, &world.environment)?;
+    let desk = session.desk(global, &world.environment)?;
     let outcome = match kind {
-        Kind::Index => engine.index(),
-        Kind::Sync => engine.sync(),
-        Kind::VerifyAndSync => engine.verify_and_sync(),
+        Kind::Index => desk.index(),
+        Kind::Sync => desk.sync(),
+        Kind::VerifyAndSync => desk.verify_and_sync(),
     }
     .map_err(|error| Failure::of_engine(&error))?;
     if global.json {

@@ -31,17 +31,16 @@ struct Compared {
 /// Lists the files that changed since the generation before.
 pub fn run(session: &mut Session, global: &Global, typed: &Comparison, world: &mut World<'_>) -> Result<Exit, Stop> {
     let bounds = bounds(&question(typed, None, None), false)?;
-    let engine = session.engine(global, &world.environment)?;
+    let desk = session.desk(global, &world.environment)?;
     let admission = Admission {
-        on_stale: policy(typed.on_stale, engine.scope().on_stale()),
+        on_stale: policy(typed.on_stale, desk.scope().on_stale()),
         expected_fingerprint: None,
         baseline: Baseline::Previous,
-        limit: engine.scope().limits().query(),
+        limit: desk.scope().limits().query(),
     };
     let room = room(&bounds, global);
-    let answer = engine
-        .ask(admission, |snapshot| answer(snapshot, Operation::Changes, room))
-        .map_err(|error| Failure::of_engine(&error))?;
+    let answer =
+        desk.ask(admission, |snapshot| answer(snapshot, Operation::Changes, room)).map_err(|error| Failure::of_engine(&error))?;
     deliver(answer, &bounds, false, global, world)
 }
 
@@ -57,18 +56,18 @@ pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges,
     }
     let bounds = bounds(&question(&typed.comparison, typed.path.clone(), typed.limit), false)?;
     let here = world.environment.current_dir.clone();
-    let engine = session.engine(global, &world.environment)?;
-    let place = Place::new(engine.scope().root(), &here);
+    let desk = session.desk(global, &world.environment)?;
+    let place = Place::new(desk.scope().root(), &here);
     let prefixes = place.prefixes(typed.path.as_deref())?;
-    let kept: BTreeSet<Fingerprint> = engine.kept().iter().map(|kept| kept.fingerprint).collect();
+    let kept: BTreeSet<Fingerprint> = desk.kept().iter().map(|kept| kept.fingerprint).collect();
     let admission = Admission {
-        on_stale: policy(typed.comparison.on_stale, engine.scope().on_stale()),
+        on_stale: policy(typed.comparison.on_stale, desk.scope().on_stale()),
         expected_fingerprint: None,
         baseline: baseline(&typed.before, &kept)?,
-        limit: engine.scope().limits().query(),
+        limit: desk.scope().limits().query(),
     };
     let room = room(&bounds, global);
-    let answer = engine
+    let answer = desk
         .ask(admission, |snapshot| {
             let prefix = prefix_of(snapshot, &prefixes)?;
             let changed = changed(snapshot, &paths, &place, &prefix)?;

@@ -12,14 +12,14 @@ use crate::query::export::{self, ExportError};
 use super::{policy, say_synced};
 
 pub fn run(session: &mut Session, global: &Global, on_stale: Option<OnStale>, world: &mut World<'_>) -> Result<Exit, Stop> {
-    let engine = session.engine(global, &world.environment)?;
+    let desk = session.desk(global, &world.environment)?;
     let admission = Admission {
-        on_stale: policy(on_stale, engine.scope().on_stale()),
+        on_stale: policy(on_stale, desk.scope().on_stale()),
         expected_fingerprint: None,
         baseline: Baseline::None,
-        limit: engine.scope().limits().build(),
+        limit: desk.scope().limits().build(),
     };
-    let answer = engine
+    let answer = desk
         .ask(admission, |snapshot| {
             let mut rows = Vec::new();
             export::write(snapshot, &mut rows).map(|()| rows).map_err(|error| match error {

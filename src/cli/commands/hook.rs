@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -15,7 +16,6 @@ use crate::cli::arguments::{Arguments, Command, Global, Hook};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, World};
 use crate::config::{self, Config};
-use crate::engine::Engine;
 
 use crate::render::text::clean;
 
@@ -150,17 +150,15 @@ fn sync(
     let mut told = Vec::new();
     for scope in scopes.into_values() {
         let name = scope.id.clone();
-        let left = deadline.saturating_duration_since(Instant::now()).as_secs();
-        if left == 0 {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left < Duration::from_secs(1) {
             told.push(format!("{name}: no time is left"));
             continue;
         }
-        // Waiting for another builder counts as building.
-        let mut config = config.clone();
-        config.limits.build_seconds = left.min(config.limits.build_seconds);
-        let parser = session.parser(&environment.parsers);
-        let outcome = Engine::open(&config, scope, parser).and_then(|mut engine| match engine.is_indexed() {
-            true => engine.sync().map(Some),
+        let outcome = session.desks.desk(&config, &scope, &environment.parsers).map_err(Arc::new);
+        let outcome = outcome.and_then(|desk| match desk.is_indexed() {
+            // Waiting for another builder counts as building.
+            true => desk.sync_within(left).map(Some),
             false => Ok(None),
         });
         told.push(match outcome {

@@ -27,12 +27,12 @@ pub fn run(
 ) -> Result<Exit, Stop> {
     let body = read_body(file, world)?;
     let request = request::parse(&body).map_err(|error| Failure::of_request(&error))?;
-    session.engine(global, &world.environment)?;
+    session.desk(global, &world.environment)?;
     // An implicit scope syncs for people; a strict caller has said nothing of the kind.
     let implicit = session.is_implicit();
-    let engine = session.engine(global, &world.environment)?;
+    let desk = session.desk(global, &world.environment)?;
     if request.operation == Operation::Status {
-        let status = engine.status();
+        let status = desk.status();
         if let (Some(expected), Some(found)) = (request.expected_fingerprint, &status.fingerprint)
             && expected.hex() != *found
         {
@@ -41,14 +41,14 @@ pub fn run(
         writeln!(world.out, "{}", to_json(&status))?;
         return Ok(Exit::Answered);
     }
-    let scope_policy = if implicit { config::OnStale::Refuse } else { engine.scope().on_stale() };
+    let scope_policy = if implicit { config::OnStale::Refuse } else { desk.scope().on_stale() };
     let admission = Admission {
         on_stale: policy(on_stale, scope_policy),
         expected_fingerprint: request.expected_fingerprint,
         baseline: baseline(&request),
-        limit: engine.scope().limits().query(),
+        limit: desk.scope().limits().query(),
     };
-    let answer = engine
+    let answer = desk
         .ask(admission, |snapshot| {
             let response = query::run(snapshot, &request).map_err(|error| Failure::of_query(&error))?;
             budget::fit(response, request.max_bytes).map_err(|error| Failure::of_budget(&error))

@@ -12,8 +12,8 @@ use crate::engine::{LastBuild, Status};
 use crate::render::text::{counted, unread};
 
 pub fn run(session: &mut Session, global: &Global, world: &mut World<'_>) -> Result<Exit, Stop> {
-    let engine = session.engine(global, &world.environment)?;
-    let status = engine.status();
+    let desk = session.desk(global, &world.environment)?;
+    let status = desk.status();
     if global.json {
         writeln!(world.out, "{}", json(&status))?;
     } else {
@@ -23,8 +23,8 @@ pub fn run(session: &mut Session, global: &Global, world: &mut World<'_>) -> Res
 }
 
 pub fn clear(session: &mut Session, global: &Global, world: &mut World<'_>) -> Result<Exit, Stop> {
-    let engine = session.engine(global, &world.environment)?;
-    let cleared = engine.clear().map_err(|error| Failure::of_engine(&error))?;
+    let desk = session.desk(global, &world.environment)?;
+    let cleared = desk.clear().map_err(|error| Failure::of_engine(&error))?;
     if global.json {
         writeln!(world.out, "{}", json(&cleared))?;
     } else if !global.quiet {

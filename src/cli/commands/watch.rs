@@ -15,7 +15,7 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{BuildOutcome, BuildStatus, Cancel, Difference, Engine, EngineError, Unbound};
+use crate::engine::{BuildOutcome, BuildStatus, Cancel, Desk, Difference, EngineError, Unbound};
 use crate::model::{Fingerprint, sentence};
 use crate::watch::{Health, Hint, HintSource, WatchedTree};
 
@@ -71,24 +71,23 @@ struct UnboundReport<'e> {
 }
 
 pub fn run(session: &mut Session, global: &Global, world: &mut World<'_>) -> Result<Exit, Stop> {
-    session.engine(global, &world.environment)?;
-    let kept = session.kept.as_mut().expect("the engine was put there just now");
-    let engine = &mut kept.engine;
-    engine.keep_journal(true);
-    let scope = engine.scope();
+    let desk = session.desk(global, &world.environment)?;
+    let last = session.last.as_ref().expect("the desk was put there just now");
+    desk.keep_journal(true);
+    let scope = desk.scope();
     // Before the first sync, so that nothing is missed in between.
-    let mut tree = WatchedTree::start(scope.worktree(), scope.policy(), &kept.config.watch)
+    let mut tree = WatchedTree::start(scope.worktree(), scope.policy(), &last.config.watch)
         .map_err(|error| Failure::new("code_build_failed", sentence(&error)))?;
     let interrupts = Interrupts::listen(tree.waker())?;
     let mut teller = Teller { json: global.json, quiet: global.quiet, health: None, failure: None };
-    let outcome = follow(engine, &mut tree, &interrupts, &mut teller, world);
-    engine.keep_journal(false);
-    engine.note_watch(None);
+    let outcome = follow(&desk, &mut tree, &interrupts, &mut teller, world);
+    desk.keep_journal(false);
+    desk.note_watch(None);
     outcome.map(|()| Exit::Answered)
 }
 
 fn follow(
-    engine: &mut Engine,
+    desk: &Desk,
     tree: &mut WatchedTree,
     interrupts: &Interrupts,
     teller: &mut Teller,
@@ -98,16 +97,16 @@ fn follow(
     let mut owed = true;
     while !interrupts.came() {
         let health = tree.health();
-        engine.note_watch(Some(&health));
+        desk.note_watch(Some(&health));
         if owed {
             let started = Instant::now();
-            match sync(engine, known) {
+            match sync(desk, known) {
                 Ok((outcome, difference)) => {
                     owed = false;
                     teller.failure = None;
                     interrupts.wait_for_syncs();
                     match known {
-                        None => teller.say_beginning(engine, &outcome, &health, world)?,
+                        None => teller.say_beginning(desk, &outcome, &health, world)?,
                         Some(_) => teller.say_sync(&outcome, difference.unwrap_or_default(), started.elapsed(), world)?,
                     }
                     known = Some(outcome.fingerprint);
@@ -125,12 +124,12 @@ fn follow(
 }
 
 /// Brings the index up to date. Returns what changed in the graph too, be it that another process published it.
-fn sync(engine: &mut Engine, known: Option<Fingerprint>) -> Result<(BuildOutcome, Option<Difference>), EngineError> {
-    let outcome = engine.sync()?;
+fn sync(desk: &Desk, known: Option<Fingerprint>) -> Result<(BuildOutcome, Option<Difference>), Arc<EngineError>> {
+    let outcome = desk.sync()?;
     if outcome.status == BuildStatus::Unchanged && known != Some(outcome.fingerprint) {
-        engine.prepare(&Hint::Rescan, &Cancel::default())?;
+        desk.prepare(&Hint::Rescan, &Cancel::default())?;
     }
-    Ok((outcome, engine.take_difference()))
+    Ok((outcome, desk.take_difference()))
 }
 
 fn is_passing(error: &EngineError) -> bool {
@@ -157,15 +156,9 @@ impl Teller {
         Ok(())
     }
 
-    fn say_beginning(
-        &mut self,
-        engine: &Engine,
-        outcome: &BuildOutcome,
-        health: &Health,
-        world: &mut World<'_>,
-    ) -> Result<(), Stop> {
+    fn say_beginning(&mut self, desk: &Desk, outcome: &BuildOutcome, health: &Health, world: &mut World<'_>) -> Result<(), Stop> {
         let event = Event::Watching {
-            scope_id: engine.scope().id(),
+            scope_id: desk.scope().id(),
             files: outcome.counts.files,
             fingerprint: outcome.fingerprint.hex(),
             watch: health.to_string(),
