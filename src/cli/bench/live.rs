@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{BuildStatus, Engine};
+use crate::engine::{BuildStatus, Desk};
 use crate::workspace::{self, ScanLimits};
 
 use super::edit::with_body_edit;
@@ -45,28 +45,28 @@ struct Sync {
 ///
 /// # Errors
 /// When the tree cannot be read or edited, or a build fails.
-pub fn part(engine: &mut Engine, edit: &str, runs: usize) -> io::Result<Live> {
-    let root = engine.scope().root().to_owned();
-    let many = editable(engine, &root, edit)?;
+pub fn part(desk: &Desk, edit: &str, runs: usize) -> io::Result<Live> {
+    let root = desk.scope().root().to_owned();
+    let many = editable(desk, &root, edit)?;
     let original = fs::read_to_string(root.join(edit))?;
-    engine.index().map_err(io::Error::other)?;
+    desk.index().map_err(io::Error::other)?;
     let mut live = Live::default();
     let exported = |run: usize| format!("\n\ndef exported_{run}():\n    return {run}\n");
     // The first round warms up what the process keeps.
     for run in 0..=runs {
-        let pass = floor::pass(engine.scope().worktree(), engine.scope().policy(), ScanLimits::from(engine.scope().limits()))
+        let pass = floor::pass(desk.scope().worktree(), desk.scope().policy(), ScanLimits::from(desk.scope().limits()))
             .map_err(io::Error::other)?;
-        let mut round = vec![sync(engine, "nothing")?];
+        let mut round = vec![sync(desk, "nothing")?];
         let body = edited(edit, &original, run).ok_or_else(|| io::Error::other("the file to edit has no body"))?;
         let before = if run > 0 { exported(run - 1) } else { String::new() };
         fs::write(root.join(edit), format!("{body}{before}"))?;
-        round.push(sync(engine, "body")?);
+        round.push(sync(desk, "body")?);
         fs::write(root.join(edit), format!("{body}{}", exported(run)))?;
-        round.push(sync(engine, "export")?);
+        round.push(sync(desk, "export")?);
         for (path, text) in &many {
             fs::write(root.join(path), edited(path, text, run).unwrap_or_default())?;
         }
-        round.push(sync(engine, "many")?);
+        round.push(sync(desk, "many")?);
         if run > 0 {
             live.pass.push([pass.cpu.as_secs_f64(), pass.wall.as_secs_f64()]);
             live.syncs.extend(round);
@@ -81,9 +81,9 @@ fn edited(path: &str, source: &str, run: usize) -> Option<String> {
 }
 
 /// Returns files of the suffix of `edit` that have a body, spread over the tree.
-fn editable(engine: &Engine, root: &Path, edit: &str) -> io::Result<Vec<(String, String)>> {
+fn editable(desk: &Desk, root: &Path, edit: &str) -> io::Result<Vec<(String, String)>> {
     let suffix = Path::new(edit).extension();
-    let listed = workspace::list(engine.scope().worktree(), engine.scope().policy()).map_err(io::Error::other)?;
+    let listed = workspace::list(desk.scope().worktree(), desk.scope().policy()).map_err(io::Error::other)?;
     let mut found = Vec::new();
     for (path, omitted) in listed {
         if omitted.is_some() || path.as_str() == edit || Path::new(path.as_str()).extension() != suffix {
@@ -99,9 +99,9 @@ fn editable(engine: &Engine, root: &Path, edit: &str) -> io::Result<Vec<(String,
     Ok(found.into_iter().step_by(step).take(MANY).collect())
 }
 
-fn sync(engine: &mut Engine, edit: &str) -> io::Result<Sync> {
+fn sync(desk: &Desk, edit: &str) -> io::Result<Sync> {
     let (start, cpu) = (Instant::now(), own_cpu() + children_cpu());
-    let outcome = engine.sync().map_err(io::Error::other)?;
+    let outcome = desk.sync().map_err(io::Error::other)?;
     let used = own_cpu() + children_cpu() - cpu;
     if (outcome.status == BuildStatus::Unchanged) != (edit == "nothing") {
         return Err(io::Error::other(format!("the sync of {edit} was of something else")));

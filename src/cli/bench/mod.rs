@@ -46,7 +46,7 @@ pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut 
             world.out.write_all(table.as_bytes())?;
         }
         Bench::Live { runs, edit } => {
-            let root = session.engine(global, &world.environment)?.scope().root().to_owned();
+            let root = session.desk(global, &world.environment)?.scope().root().to_owned();
             let table = live_table(&root, edit, *runs)
                 .map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
             world.out.write_all(table.as_bytes())?;
@@ -76,9 +76,9 @@ fn live_table(root: &Path, edit: &str, runs: u32) -> io::Result<String> {
 
 fn live_part(session: &mut Session, global: &Global, subject: &Bench, world: &World<'_>) -> Result<String, Failure> {
     let Bench::Part { edit, runs, .. } = subject else { return Err(Failure::usage("this is no part")) };
-    let engine = session.engine(global, &world.environment)?;
+    let desk = session.desk(global, &world.environment)?;
     let failed = |error: io::Error| Failure::new("code_build_failed", format!("the benchmark failed: {error}"));
-    let live = live::part(engine, edit, *runs as usize).map_err(failed)?;
+    let live = live::part(&desk, edit, *runs as usize).map_err(failed)?;
     Ok(serde_json::to_string(&live).expect("plain values have JSON"))
 }
 
