@@ -7,6 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::lanes;
+
 macro_rules! digest_type {
     ($(#[$doc:meta])* $name:ident, $length:literal) => {
         $(#[$doc])*
@@ -74,6 +76,11 @@ impl ContentHash {
     /// Hashes `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Hashes each of `texts`, faster than one after the other; `found` gets the position and the hash of each, in no order.
+    pub fn of_each(texts: &[&[u8]], mut found: impl FnMut(usize, Self)) {
+        lanes::digest_each(texts, |position, digest| found(position, Self(digest)));
     }
 }
 

@@ -6,6 +6,7 @@ pub mod codec;
 pub mod facts;
 pub mod graph;
 pub mod hash;
+mod lanes;
 pub mod path;
 mod sentence;
 pub mod span;

@@ -2,6 +2,7 @@
 //!
 //! Must not know salsa, SQL or the graph. Invariant: nothing is followed, executed or skipped; what is left out is listed with a reason.
 
+mod batch;
 mod content;
 mod directory;
 mod git;

@@ -37,7 +37,7 @@ pub fn scan_part(
     // What lies on the way is none of it.
     inventory.candidates.retain(|candidate| confines.hold(candidate.path.as_str().as_bytes()));
     let reading = Reading::new(&root, &git, limits, visit);
-    let entries = for_each(&inventory.candidates, threads(), deadline, |candidate, hands| reading.examine(candidate, hands))?;
+    let entries = for_each(&inventory.candidates, threads(), deadline, |some, hands| reading.examine(some, hands))?;
     Ok(entries.into_iter().flatten().collect())
 }
 

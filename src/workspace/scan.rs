@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use crate::config::Limits;
 use crate::model::{ContentHash, RepoPath};
 
+use super::batch::Batch;
 use super::directory::{Kind, Parent, Root};
 use super::git::{self, Snapshot};
 use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, Plan};
@@ -94,9 +95,8 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     #[cfg(test)]
     moments::pass(Moment::Listed, "");
     let reading = Reading::new(&root, &git, limits, visit);
-    let entries = for_each(&inventory.candidates, threads, Deadline(limits.deadline), |candidate, hands| {
-        reading.examine(candidate, hands)
-    })?;
+    let entries =
+        for_each(&inventory.candidates, threads, Deadline(limits.deadline), |some, hands| reading.examine(some, hands))?;
     span.record("files", reading.files.load(Ordering::Relaxed));
     span.record("bytes", reading.bytes.load(Ordering::Relaxed));
     Ok(Capture {
@@ -143,29 +143,54 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
     let Inventory { candidates, .. } = inventory::list(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
-    let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |candidate, Hands { buffer, .. }| {
-        if candidate.plan != Plan::Read {
+    let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |some, Hands { batch, .. }| {
+        let mut outcome = PassOutcome { files: 0, bytes: 0 };
+        for candidate in some.iter().filter(|candidate| candidate.plan == Plan::Read) {
+            let Ok(file) = root.open_file(candidate.path.as_str().as_bytes()) else { continue };
+            let length = read_to_end(&file, batch, limits.max_file_bytes).map_err(|errno| failed(candidate, errno))?;
+            let Some(length) = length else { continue };
+            batch.take(Unsettled::default(), length);
+            outcome.files += 1;
+            outcome.bytes += length as u64;
+            if batch.is_full() {
+                hash_only(batch);
+            }
+        }
+        hash_only(batch);
+        Ok(vec![outcome])
+    })?;
+    Ok(PassOutcome {
+        files: outcomes.iter().map(|outcome| outcome.files).sum(),
+        bytes: outcomes.iter().map(|outcome| outcome.bytes).sum(),
+    })
+}
+
+/// Reads a file into the room of a batch and returns its length; `None` when it is longer than `limit`.
+fn read_to_end(file: &OwnedFd, batch: &mut Batch<Unsettled>, limit: u64) -> Result<Option<usize>, Errno> {
+    let (mut length, mut size) = (0, 16 << 10);
+    loop {
+        let room = batch.room(size);
+        let count = rustix::io::read(file, &mut room[length..])?;
+        length += count;
+        if length as u64 > limit {
             return Ok(None);
         }
-        let Ok(file) = root.open_file(candidate.path.as_str().as_bytes()) else { return Ok(None) };
-        let mut length = 0;
-        loop {
-            if length == buffer.len() {
-                buffer.resize(buffer.len() * 2, 0);
-            }
-            match rustix::io::read(&file, &mut buffer[length..]) {
-                Ok(0) => break,
-                Ok(count) => length += count,
-                Err(errno) => return Err(failed(candidate, errno)),
-            }
-            if length as u64 > limits.max_file_bytes {
-                return Ok(None);
-            }
+        // The system fills what it is given, up to the end of a regular file.
+        if length < room.len() {
+            return Ok(Some(length));
         }
-        Ok(Some((ContentHash::of(&buffer[..length]), length as u64)))
-    })?;
-    let bytes = outcomes.iter().flatten().map(|(_, length)| length).sum();
-    Ok(PassOutcome { files: outcomes.iter().flatten().count() as u64, bytes })
+        size = length * 2;
+    }
+}
+
+fn hash_only(batch: &mut Batch<Unsettled>) {
+    let hashed: Result<(), std::convert::Infallible> = batch.hash(|_, hash, _| {
+        std::hint::black_box(hash);
+        Ok(())
+    });
+    match hashed {
+        Ok(()) => {}
+    }
 }
 
 pub(super) fn threads() -> usize {
@@ -177,21 +202,30 @@ const CHUNK: usize = 32;
 
 /// What one thread works with, kept from file to file.
 pub(super) struct Hands {
-    buffer: Vec<u8>,
+    batch: Batch<Unsettled>,
     parent: Parent,
 }
 
-/// Runs `examine` on all candidates with several threads, each with hands of its own, and returns the results in the same order.
+/// A file that was read, and waits for its hash.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unsettled {
+    /// Its position among the files that a thread took at once.
+    position: usize,
+    mode: u32,
+}
+
+/// Runs `examine` on some candidates after the other with several threads, each with hands of its own, and returns the results in the
+/// same order.
 pub(super) fn for_each<T: Send>(
     candidates: &[Candidate],
     threads: usize,
     deadline: Deadline,
-    examine: impl Fn(&Candidate, &mut Hands) -> Result<T, WorkspaceError> + Sync,
+    examine: impl Fn(&[Candidate], &mut Hands) -> Result<Vec<T>, WorkspaceError> + Sync,
 ) -> Result<Vec<T>, WorkspaceError> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     let run = || {
-        let mut hands = Hands { buffer: vec![0; 256 << 10], parent: Parent::default() };
+        let mut hands = Hands { batch: Batch::new(), parent: Parent::default() };
         let mut results: Vec<(usize, Vec<T>)> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let start = next.fetch_add(CHUNK, Ordering::Relaxed);
@@ -199,16 +233,8 @@ pub(super) fn for_each<T: Send>(
                 break;
             }
             deadline.check().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
-            let mut chunk = Vec::with_capacity(CHUNK);
-            for candidate in &candidates[start..(start + CHUNK).min(candidates.len())] {
-                match examine(candidate, &mut hands) {
-                    Ok(result) => chunk.push(result),
-                    Err(error) => {
-                        stop.store(true, Ordering::Relaxed);
-                        return Err(error);
-                    }
-                }
-            }
+            let some = &candidates[start..(start + CHUNK).min(candidates.len())];
+            let chunk = examine(some, &mut hands).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             results.push((start, chunk));
         }
         Ok(results)
@@ -243,9 +269,17 @@ pub(super) struct Reading<'a> {
     bytes: AtomicU64,
 }
 
+/// What a look at a file gave.
+enum Look {
+    /// All that there is to say of it.
+    Settled(Option<(u32, EntryState)>),
+    /// Its bytes, so many, lie in the room of the batch.
+    Read { mode: u32, length: usize },
+}
+
 /// One attempt at a file.
 enum Attempt {
-    Whole(Option<(u32, EntryState)>),
+    Whole(Look),
     /// It changed between the first look and the last.
     Changed,
 }
@@ -255,13 +289,50 @@ impl<'a> Reading<'a> {
         Self { root, git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    pub(super) fn examine(&self, candidate: &Candidate, hands: &mut Hands) -> Result<Option<Entry>, WorkspaceError> {
-        let found = match candidate.plan {
-            Plan::Omit(reason, mode) => Some((mode, omitted(reason))),
-            Plan::Probe(reason) => self.probe(candidate, reason, &mut hands.parent)?,
-            Plan::Read => self.read(candidate, &mut hands.buffer)?,
-        };
-        Ok(found.map(|(mode, state)| Entry { path: candidate.path.clone(), mode, state }))
+    /// Returns what stands at each of some candidates, in their order.
+    pub(super) fn examine(&self, some: &[Candidate], hands: &mut Hands) -> Result<Vec<Option<Entry>>, WorkspaceError> {
+        let mut found = Vec::with_capacity(some.len());
+        for (position, candidate) in some.iter().enumerate() {
+            let look = match candidate.plan {
+                Plan::Omit(reason, mode) => Look::Settled(Some((mode, omitted(reason)))),
+                Plan::Probe(reason) => Look::Settled(self.probe(candidate, reason, &mut hands.parent)?),
+                Plan::Read => self.read(candidate, &mut hands.batch)?,
+            };
+            match look {
+                Look::Settled(state) => found.push(state.map(|(mode, state)| entry(candidate, mode, state))),
+                Look::Read { mode, length } => {
+                    hands.batch.take(Unsettled { position, mode }, length);
+                    found.push(None);
+                    if hands.batch.is_full() {
+                        self.settle(some, &mut hands.batch, &mut found)?;
+                    }
+                }
+            }
+        }
+        self.settle(some, &mut hands.batch, &mut found)?;
+        Ok(found)
+    }
+
+    /// Hashes what was read, and says what it is.
+    fn settle(
+        &self,
+        some: &[Candidate],
+        batch: &mut Batch<Unsettled>,
+        found: &mut [Option<Entry>],
+    ) -> Result<(), WorkspaceError> {
+        batch.hash(|Unsettled { position, mode }, hash, bytes| {
+            let (candidate, size) = (&some[position], bytes.len() as u64);
+            let state = match content::classify(bytes) {
+                Some(reason) => EntryState::Omitted { reason, hash: Some(hash), size: Some(size) },
+                None => {
+                    self.count(size)?;
+                    (self.visit)(&candidate.path, &hash, bytes);
+                    EntryState::Included { hash, size }
+                }
+            };
+            found[position] = Some(entry(candidate, mode, state));
+            Ok(())
+        })
     }
 
     fn probe(
@@ -280,49 +351,49 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn read(&self, candidate: &Candidate, buffer: &mut Vec<u8>) -> Result<Option<(u32, EntryState)>, WorkspaceError> {
+    fn read(&self, candidate: &Candidate, batch: &mut Batch<Unsettled>) -> Result<Look, WorkspaceError> {
         for _ in 0..3 {
             match self.root.open_file(candidate.path.as_str().as_bytes()) {
-                Ok(file) => match self.attempt(candidate, &file, buffer)? {
-                    Attempt::Whole(found) => return Ok(found),
+                Ok(file) => match self.attempt(candidate, &file, batch)? {
+                    Attempt::Whole(look) => return Ok(look),
                     Attempt::Changed => {}
                 },
-                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+                Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Look::Settled(None)),
                 // A link in the last place is a link; one further up means that nothing stands here.
-                Err(Errno::LOOP) => return self.probe(candidate, Omission::NotARegularFile, &mut Parent::default()),
+                Err(Errno::LOOP) => {
+                    return self.probe(candidate, Omission::NotARegularFile, &mut Parent::default()).map(Look::Settled);
+                }
                 // A socket, or a device without a driver.
                 Err(Errno::NXIO | Errno::NODEV) => {
-                    return Ok(Some((self.mode(candidate, None), omitted(Omission::NotARegularFile))));
+                    return Ok(Look::Settled(Some((self.mode(candidate, None), omitted(Omission::NotARegularFile)))));
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(errno) if is_denied(errno) => return Ok(Some(self.unreadable(candidate))),
+                Err(errno) if is_denied(errno) => return Ok(Look::Settled(Some(self.unreadable(candidate)))),
                 Err(errno) => return Err(failed(candidate, errno)),
             }
         }
         Err(WorkspaceError::Unstable { path: candidate.path.as_str().to_owned() })
     }
 
-    fn attempt(&self, candidate: &Candidate, file: &OwnedFd, buffer: &mut Vec<u8>) -> Result<Attempt, WorkspaceError> {
+    fn attempt(&self, candidate: &Candidate, file: &OwnedFd, batch: &mut Batch<Unsettled>) -> Result<Attempt, WorkspaceError> {
         let fail = |errno| failed(candidate, errno);
         let before = rustix::fs::fstat(file).map_err(fail)?;
         let mode = self.mode(candidate, Some(&before));
         match Kind::of(FileType::from_raw_mode(before.st_mode)) {
             Kind::File => {}
-            Kind::Directory => return Ok(Attempt::Whole(None)),
-            _ => return Ok(Attempt::Whole(Some((mode, omitted(Omission::NotARegularFile))))),
+            Kind::Directory => return Ok(Attempt::Whole(Look::Settled(None))),
+            _ => return Ok(Attempt::Whole(Look::Settled(Some((mode, omitted(Omission::NotARegularFile)))))),
         }
         let size = before.st_size as u64;
         if size > self.limits.max_file_bytes {
             let state = EntryState::Omitted { reason: Omission::Oversize, hash: None, size: Some(size) };
-            return Ok(Attempt::Whole(Some((mode, state))));
+            return Ok(Attempt::Whole(Look::Settled(Some((mode, state)))));
         }
         #[cfg(test)]
         moments::pass(Moment::Opened, candidate.path.as_str());
         // One byte more than the size, so that a single read shows the end of the file as well.
         let wanted = size as usize + 1;
-        if buffer.len() < wanted {
-            buffer.resize(wanted, 0);
-        }
+        let buffer = batch.room(wanted);
         let mut length = 0;
         while length < wanted {
             match rustix::io::read(file, &mut buffer[length..wanted]) {
@@ -341,15 +412,7 @@ impl<'a> Reading<'a> {
         if length as u64 != size || !same_version(&before, &after) {
             return Ok(Attempt::Changed);
         }
-        let bytes = &buffer[..length];
-        let hash = ContentHash::of(bytes);
-        if let Some(reason) = content::classify(bytes) {
-            let state = EntryState::Omitted { reason, hash: Some(hash), size: Some(size) };
-            return Ok(Attempt::Whole(Some((mode, state))));
-        }
-        self.count(size)?;
-        (self.visit)(&candidate.path, &hash, bytes);
-        Ok(Attempt::Whole(Some((mode, EntryState::Included { hash, size }))))
+        Ok(Attempt::Whole(Look::Read { mode, length }))
     }
 
     /// Counts an included file against the limits of the whole scope, which fail the scan: never the first so many files are taken.
@@ -382,6 +445,10 @@ impl<'a> Reading<'a> {
     fn unreadable(&self, candidate: &Candidate) -> (u32, EntryState) {
         (self.mode(candidate, None), omitted(Omission::Unreadable))
     }
+}
+
+fn entry(candidate: &Candidate, mode: u32, state: EntryState) -> Entry {
+    Entry { path: candidate.path.clone(), mode, state }
 }
 
 fn omitted(reason: Omission) -> EntryState {
