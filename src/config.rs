@@ -20,6 +20,7 @@ pub struct Config {
     pub enabled: bool,
     pub limits: Limits,
     pub watch: Watch,
+    pub daemon: Daemon,
     /// Scopes by name, their roots as written.
     scopes: BTreeMap<String, ScopeFile>,
 }
@@ -150,6 +151,35 @@ impl Watch {
     }
 }
 
+/// How the background process of a user and a cache behaves.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Daemon {
+    /// Whether a command that finds none starts one for those after it.
+    pub autostart: bool,
+    /// It leaves when nobody asked anything for so long.
+    #[serde(rename = "idle_minutes", deserialize_with = "minutes")]
+    pub idle: Duration,
+    /// It drops what it keeps in memory of a scope that nobody asked for so long.
+    #[serde(rename = "unload_minutes", deserialize_with = "minutes")]
+    pub unload: Duration,
+}
+
+impl Default for Daemon {
+    fn default() -> Self {
+        Self { autostart: false, idle: Duration::from_secs(30 * 60), unload: Duration::from_secs(10 * 60) }
+    }
+}
+
+fn minutes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let minutes = f64::deserialize(deserializer)?;
+    if minutes > 0.0 && minutes * 60.0 <= MAX_SECONDS as f64 {
+        Ok(Duration::from_secs_f64(minutes * 60.0))
+    } else {
+        Err(serde::de::Error::custom(format!("must be greater than zero and at most {}", MAX_SECONDS / 60)))
+    }
+}
+
 /// What happens to a question when the worktree differs from the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -193,6 +223,7 @@ pub struct Environment {
     pub current_dir: PathBuf,
     pub home: Option<PathBuf>,
     pub xdg_cache_home: Option<PathBuf>,
+    pub xdg_runtime_dir: Option<PathBuf>,
     /// `SEXTANT_CONFIG`.
     pub config: Option<PathBuf>,
     pub parsers: ParserHost,
@@ -209,13 +240,17 @@ pub enum ParserHost {
 }
 
 impl ParserHost {
-    /// Returns the host of a process: its own running image, which the system still has when the file of it was replaced.
+    /// Returns the host of a process: its own running image.
     fn of_process() -> Self {
-        let linux = cfg!(target_os = "linux");
         // A program that is not known cannot be started, which the first file will say.
-        let program = if linux { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() };
-        Self::Workers { program }
+        Self::Workers { program: running_program() }
     }
+}
+
+/// Returns the running image, which the system still has when the file of it was replaced.
+pub fn running_program() -> PathBuf {
+    let linux = cfg!(target_os = "linux");
+    if linux { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
 }
 
 impl Environment {
@@ -229,6 +264,7 @@ impl Environment {
             current_dir: std::env::current_dir().map_err(|source| ConfigError::Root { name: ".".to_owned(), source })?,
             home: path("HOME"),
             xdg_cache_home: path("XDG_CACHE_HOME").filter(|path| path.is_absolute()),
+            xdg_runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()),
             config: path("SEXTANT_CONFIG"),
             parsers: ParserHost::of_process(),
         })
@@ -303,6 +339,8 @@ struct ConfigFile {
     #[serde(default)]
     watch: Watch,
     #[serde(default)]
+    daemon: Daemon,
+    #[serde(default)]
     scopes: BTreeMap<String, ScopeFile>,
 }
 
@@ -339,7 +377,14 @@ impl Config {
         match file.or(environment.config.as_deref()) {
             None => {
                 let cache_dir = default_cache_dir(environment)?;
-                Ok(Self { cache_dir, enabled: true, limits: Limits::default(), watch: Watch::default(), scopes: BTreeMap::new() })
+                Ok(Self {
+                    cache_dir,
+                    enabled: true,
+                    limits: Limits::default(),
+                    watch: Watch::default(),
+                    daemon: Daemon::default(),
+                    scopes: BTreeMap::new(),
+                })
             }
             Some(path) => {
                 let name = display_name(path);
@@ -374,7 +419,8 @@ impl Config {
         for (id, scope) in &file.scopes {
             scope.check(id)?;
         }
-        Ok(Self { cache_dir, enabled: file.enabled, limits: file.limits, watch: file.watch, scopes: file.scopes })
+        let ConfigFile { enabled, limits, watch, daemon, scopes, .. } = file;
+        Ok(Self { cache_dir, enabled, limits, watch, daemon, scopes })
     }
 
     /// Returns the names of the configured scopes, sorted.
@@ -557,7 +603,7 @@ fn canonical_root(root: &Path) -> Result<PathBuf, ConfigError> {
 }
 
 /// Returns where `path` will be once it exists: its nearest existing ancestor made canonical, and the rest.
-fn canonical_future(path: &Path) -> PathBuf {
+pub fn canonical_future(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(canonical) = ancestor.canonicalize() {
             let rest = path.strip_prefix(ancestor).expect("an ancestor is a prefix");
@@ -601,6 +647,7 @@ mod tests {
                     current_dir: base.clone(),
                     home: Some(base.join("home")),
                     xdg_cache_home: Some(base.join("cache")),
+                    xdg_runtime_dir: None,
                     config: None,
                     parsers: ParserHost::ThisProcess,
                 },
@@ -693,6 +740,8 @@ mod tests {
             ("[limits]\nmax_files = 0", "`limits.max_files` must be greater than zero"),
             ("[watch]\npoll_seconds = 0", "`watch.poll_seconds` must be greater than zero"),
             ("[watch]\nquiet = 1", "unknown field `quiet`"),
+            ("[daemon]\nidle_minutes = 0", "must be greater than zero"),
+            ("[daemon]\nautostart = 1", "invalid type: integer `1`, expected a boolean"),
             ("[limits]\nparse_seconds = 9223372036854775807", "`limits.parse_seconds` must be at most 1000000"),
             ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),
             ("cache_dir = \"/x/../y\"", "`cache_dir` must be an absolute path without `..`"),

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Layers, bottom to top; each imports only from those before it: [`model`], [`config`], [`languages`], [`parse`], [`workspace`],
-//! [`watch`], [`analysis`], [`store`], [`engine`], [`query`], [`render`], [`cli`].
+//! [`watch`], [`analysis`], [`store`], [`engine`], [`query`], [`render`], [`server`], [`cli`].
 //!
 //! # Glossary
 //!
@@ -40,6 +40,7 @@ pub mod model;
 pub mod parse;
 pub mod query;
 pub mod render;
+pub mod server;
 pub mod store;
 pub mod watch;
 pub mod workspace;

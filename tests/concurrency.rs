@@ -341,6 +341,7 @@ fn nothing_is_collected_under_a_snapshot() {
         current_dir: sandbox.tree(),
         home: Some(sandbox.path().join("home")),
         xdg_cache_home: Some(sandbox.path().join("cache")),
+        xdg_runtime_dir: None,
         config: None,
         parsers: ParserHost::ThisProcess,
     };

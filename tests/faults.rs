@@ -114,6 +114,7 @@ impl Place {
                 current_dir: self.sandbox.tree(),
                 home: Some(self.sandbox.path().join("home")),
                 xdg_cache_home: Some(cache.to_owned()),
+                xdg_runtime_dir: None,
                 config: None,
                 parsers: ParserHost::ThisProcess,
             },

@@ -29,6 +29,7 @@ impl Sandbox {
                 current_dir: self.tree(),
                 home: Some(self.path().join("home")),
                 xdg_cache_home: Some(self.path().join("cache")),
+                xdg_runtime_dir: None,
                 config: None,
                 parsers: ParserHost::ThisProcess,
             },

@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod concurrency;
+mod daemon;
 mod damage;
 mod faults;
 mod hooks;

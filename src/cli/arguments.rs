@@ -84,6 +84,15 @@ pub enum Command {
 It exits 0 whatever happens; `--verbose` says on standard error what did."
     )]
     Hook(Hook),
+    /// Control the background process that keeps indexes warm and answers for other commands
+    #[command(
+        after_help = "One runs for each user, cache directory and build. Other commands use it when it runs, and give the same \
+answers without it. It leaves by itself when nobody asks anything for `idle_minutes`."
+    )]
+    Daemon {
+        #[command(subcommand)]
+        action: Daemon,
+    },
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree
@@ -187,6 +196,30 @@ sextant why src/cart.py                 what in this file is not bound for certa
         #[command(subcommand)]
         subject: Bench,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+pub enum Daemon {
+    /// Start it, and wait until it answers
+    Start,
+    /// End it, and wait until it is gone
+    Stop,
+    /// Say whether it runs, and how the scopes are that it knows
+    Status,
+    /// Be the daemon, in the foreground
+    Run {
+        /// Step of a start in the background; the program calls itself so
+        #[arg(long, value_enum, value_name = "STAGE", hide = true)]
+        stage: Option<Stage>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stage {
+    /// Start the daemon apart from whoever asked for it, and end
+    Between,
+    /// Be the daemon, without a terminal
+    Apart,
 }
 
 #[derive(Debug, Args)]

@@ -7,6 +7,8 @@ pub mod arguments;
 mod bench;
 mod commands;
 pub mod failure;
+mod remote;
+mod service;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::{self, Config, Environment};
@@ -122,27 +125,18 @@ impl Session {
                 return refuse_line(&error, wants_json, world);
             }
         };
-        if arguments.global.verbose > 0 {
-            start_tracing(arguments.global.verbose);
+        match arguments.global.verbose {
+            0 => {}
+            1 => start_tracing("sextant=debug", io::stderr),
+            _ => start_tracing("sextant=trace", io::stderr),
         }
-        let strict = matches!(arguments.command, Command::Query { .. });
-        let wants_json = strict || arguments.global.json;
         let ended = commands::run(self, &arguments, world).and_then(|exit| {
             world.out.flush()?;
             Ok(exit)
         });
         match ended {
             Ok(exit) => Finish { exit, code: None },
-            Err(Stop::Closed) => Finish { exit: Exit::Answered, code: None },
-            Err(Stop::Failure(failure)) => {
-                let mut text = failure.text();
-                if wants_json {
-                    text = format!("{text}\n{}", failure.json());
-                }
-                // With standard error gone there is nobody left to tell.
-                let _ = writeln!(world.err, "{text}");
-                Finish { exit: failure.exit(strict), code: Some(failure.code) }
-            }
+            Err(stop) => close(stop, &arguments, world.err),
         }
     }
 
@@ -173,6 +167,19 @@ impl Global {
     }
 }
 
+/// Says why a command has no more to say. Returns how it ended.
+fn close(stop: Stop, arguments: &Arguments, err: &mut dyn Write) -> Finish {
+    let Stop::Failure(failure) = stop else { return Finish { exit: Exit::Answered, code: None } };
+    let strict = matches!(arguments.command, Command::Query { .. });
+    let mut text = failure.text();
+    if strict || arguments.global.json {
+        text = format!("{text}\n{}", failure.json());
+    }
+    // With standard error gone there is nobody left to tell.
+    let _ = writeln!(err, "{text}");
+    Finish { exit: failure.exit(strict), code: Some(failure.code) }
+}
+
 /// Says what is wrong with a command line, or gives the help or version it asked for.
 fn refuse_line(error: &clap::Error, wants_json: bool, world: &mut World<'_>) -> Finish {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -191,13 +198,12 @@ fn refuse_line(error: &clap::Error, wants_json: bool, world: &mut World<'_>) -> 
     Finish { exit: Exit::Usage, code: Some(failure.code) }
 }
 
-/// Writes spans and events of this crate to standard error, with what each span took when it closes.
-fn start_tracing(verbose: u8) {
-    let level = if verbose == 1 { "sextant=debug" } else { "sextant=trace" };
+/// Writes spans and events of this crate, with what each span took when it closes.
+fn start_tracing<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(filter: &str, writer: W) {
     // Only the first start in a process counts; a second one changes nothing.
     let _ = tracing_subscriber::fmt()
-        .with_env_filter(level)
-        .with_writer(io::stderr)
+        .with_env_filter(filter)
+        .with_writer(writer)
         .with_ansi(false)
         .with_target(true)
         .with_span_events(FmtSpan::CLOSE)
@@ -223,11 +229,16 @@ pub fn main() -> ExitCode {
     }
     let mut out = io::BufWriter::new(stdout.lock());
     // Standard error is not locked: the traces of other threads go there, too.
-    let mut world = World { environment, input: &mut stdin.lock(), out: &mut out, err: &mut stderr, color };
+    let mut input = remote::Input::new(stdin.lock());
+    let run = || {
+        remote::run(&line, &environment, color, &mut input, &mut out, &mut stderr).unwrap_or_else(|| {
+            let mut world = World { environment, input: &mut input, out: &mut out, err: &mut stderr, color };
+            Session::new().run(&line, &mut world).exit as u8
+        })
+    };
     // A defect must not look like an answer, nor like one of the refusals.
-    let finish = catch_unwind(AssertUnwindSafe(|| Session::new().run(&line, &mut world)));
-    let exit = finish.map_or(if is_hook { Exit::Answered } else { Exit::Failed }, |finish| finish.exit);
+    let exit = catch_unwind(AssertUnwindSafe(run)).unwrap_or(if is_hook { Exit::Answered } else { Exit::Failed } as u8);
     // What is buffered was flushed, or its reader is gone: writing it again as the buffer is dropped would be in vain.
     std::mem::forget(out);
-    ExitCode::from(exit as u8)
+    ExitCode::from(exit)
 }

@@ -26,6 +26,7 @@ use crate::model::FileFacts;
 pub use in_process::InProcessParser;
 pub use pool::WorkerPool;
 use protocol::ProtocolError;
+pub use system::{Memory, close_inherited, memory_of};
 
 /// What parsing one file may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -52,8 +52,12 @@ fn is_child_of(parent: u32) -> bool {
     getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(parent))
 }
 
+/// Closes what this process has from the one that started it, but the three streams. Nothing of its own may be open yet.
+///
+/// # Errors
+/// When the system refuses.
 #[cfg(target_os = "linux")]
-fn close_inherited() -> io::Result<()> {
+pub fn close_inherited() -> io::Result<()> {
     // SAFETY: nothing in this process owns a descriptor above the three streams yet.
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
         0 => Ok(()),
@@ -66,8 +70,11 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// Whoever starts this program elsewhere closes what it should not have.
+///
+/// # Errors
+/// None.
 #[cfg(not(target_os = "linux"))]
-fn close_inherited() -> io::Result<()> {
+pub fn close_inherited() -> io::Result<()> {
     Ok(())
 }
 

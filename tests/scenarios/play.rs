@@ -300,6 +300,7 @@ impl Player {
                 current_dir: self.root.clone(),
                 home: Some(self.sandbox.path().join("home")),
                 xdg_cache_home: None,
+                xdg_runtime_dir: None,
                 config: None,
                 parsers: ParserHost::Workers { program: env!("CARGO_BIN_EXE_sextant").into() },
             },

@@ -6,6 +6,7 @@ mod affected;
 mod ask;
 mod build;
 mod changes;
+mod daemon;
 mod export;
 pub mod hook;
 mod parse_worker;
@@ -31,6 +32,7 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Sync { verify: true } => build::run(session, global, build::Kind::VerifyAndSync, world),
         Command::Watch => watch::run(session, global, world),
         Command::Hook(typed) => Ok(hook::run(session, global, typed, world)),
+        Command::Daemon { action } => daemon::run(global, *action, world),
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),

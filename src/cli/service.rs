@@ -1,0 +1,141 @@
+//! The commands as the daemon offers them: each request is a command line that runs in the daemon's process as it would in its own.
+//!
+//! Must not know the socket. Invariant: what a command writes and how it exits is what a process of its own would write and exit with,
+//! given the same files.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Cursor, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::config::Environment;
+use crate::engine::{Desk, Desks};
+use crate::server::daemon::protocol::{self, Call, Question, Reply, Text};
+use crate::server::daemon::{ScopeReport, Service};
+
+use super::arguments::Arguments;
+use super::failure::{Exit, Failure};
+use super::{Finish, Session, World, remote};
+
+/// More scopes than this are not kept warm at once.
+const MOST_SCOPES: usize = 64;
+
+/// All commands but those that need a process of their own.
+#[derive(Debug)]
+pub struct Commands {
+    environment: Environment,
+    desks: Arc<Desks>,
+    /// How long a scope is kept in memory that nobody asks for.
+    unload: Duration,
+}
+
+impl Commands {
+    /// Returns the commands for a daemon that was started with an environment.
+    pub fn new(environment: Environment, unload: Duration) -> Self {
+        Self { environment, desks: Arc::new(Desks::new(MOST_SCOPES)), unload }
+    }
+
+    fn perform(&self, line: &[OsString], environment: Environment, color: bool, input: Vec<u8>) -> (Vec<Reply>, Finish) {
+        let said = RefCell::new(Vec::new());
+        let mut out = BufWriter::new(Recorder { said: &said, is_error: false });
+        let mut err = Recorder { said: &said, is_error: true };
+        let mut world = World { environment, input: &mut Cursor::new(input), out: &mut out, err: &mut err, color };
+        let finish = if Arguments::try_parse_from(line).is_ok_and(|arguments| !remote::is_remote(&arguments)) {
+            let failure = Failure::usage("this command needs a process of its own");
+            let _ = writeln!(world.err, "{}\n{}", failure.text(), failure.json());
+            Finish { exit: Exit::Usage, code: Some(failure.code) }
+        } else {
+            Session::at(Arc::clone(&self.desks)).run(line, &mut world)
+        };
+        // What was not flushed is not shown, as in a process that ends with a failure.
+        let _ = out.into_parts();
+        (said.into_inner(), finish)
+    }
+}
+
+impl Service for Commands {
+    fn run(&self, call: Call) -> Vec<Reply> {
+        let Call { line, current_dir, home, xdg_cache_home, config, color, input } = call;
+        let line: Vec<OsString> = line.into_iter().map(Text::into_os).collect();
+        let environment = Environment {
+            current_dir: current_dir.into_path(),
+            home: home.map(Text::into_path),
+            xdg_cache_home: xdg_cache_home.map(Text::into_path),
+            config: config.map(Text::into_path),
+            ..self.environment.clone()
+        };
+        let (mut said, finish) = self.perform(&line, environment, color, input.0);
+        said.push(Reply::Exit { status: finish.exit as u8 });
+        said
+    }
+
+    fn query(&self, question: Question) -> String {
+        let Question { scope, root, config, on_stale, request } = question;
+        let mut line: Vec<OsString> = ["sextant", "query", "--request-file=-"].map(OsString::from).into();
+        let mut add = |flag: &str, value: Option<OsString>| {
+            if let Some(value) = value {
+                let mut word = OsString::from(flag);
+                word.push(value);
+                line.push(word);
+            }
+        };
+        add("--scope=", scope.map(OsString::from));
+        add("--root=", root.map(Text::into_os));
+        add("--config=", config.map(Text::into_os));
+        add("--on-stale=", on_stale.map(OsString::from));
+        let (said, finish) = self.perform(&line, self.environment.clone(), false, request.get().as_bytes().to_vec());
+        if let Some(code) = finish.code {
+            return format!(r#"{{"error":{{"code":"{code}"}}}}"#);
+        }
+        let mut answer = Vec::new();
+        for reply in said {
+            if let Reply::Out(Text(piece)) = reply {
+                answer.extend_from_slice(&piece);
+            }
+        }
+        String::from_utf8_lossy(answer.trim_ascii_end()).into_owned()
+    }
+
+    fn scopes(&self) -> Vec<ScopeReport> {
+        let mut scopes: Vec<ScopeReport> = self.desks.all().iter().map(|desk| report(desk)).collect();
+        scopes.sort_by(|one, other| (&one.scope_id, &one.root).cmp(&(&other.scope_id, &other.root)));
+        scopes
+    }
+
+    fn rest(&self) {
+        let gone = self.desks.drop_gone() + self.desks.drop_unused(self.unload);
+        if gone > 0 {
+            tracing::info!(scopes = gone, "scopes that are gone or not used were let go");
+        }
+    }
+}
+
+fn report(desk: &Desk) -> ScopeReport {
+    ScopeReport {
+        scope_id: desk.scope().id().to_owned(),
+        root: desk.scope().root().to_string_lossy().into_owned(),
+        indexed: desk.is_indexed(),
+        idle_seconds: desk.last_used().elapsed().as_secs(),
+    }
+}
+
+/// Keeps what is written, in the order of both streams.
+struct Recorder<'s> {
+    said: &'s RefCell<Vec<Reply>>,
+    is_error: bool,
+}
+
+impl Write for Recorder<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let name = if self.is_error { Reply::Err } else { Reply::Out };
+        self.said.borrow_mut().extend(protocol::pieces(bytes).map(name));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

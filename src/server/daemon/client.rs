@@ -1,0 +1,138 @@
+//! The other end of the socket: finds the daemon of this build, hands it a command line, and gets what it wrote.
+//!
+//! Must not know what to do without a daemon. Invariant: nothing is returned of a command before all of it is there, and no wait is
+//! longer than a daemon that works makes it.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::Report;
+use super::place::Place;
+use super::protocol::{self, Call, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request};
+
+/// How long a daemon may take to greet; one that works does it at once.
+const GREETING: Duration = Duration::from_secs(1);
+/// How long a daemon may be silent while it works; it says every half second that it does.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long a daemon that was asked to leave may take.
+const FAREWELL: Duration = Duration::from_secs(20);
+
+/// Why there is no daemon to ask.
+#[derive(Debug, thiserror::Error)]
+pub enum Absent {
+    #[error("no daemon runs")]
+    Nobody(#[source] io::Error),
+    #[error("what listens in place of the daemon does not greet as one")]
+    Silent(#[source] io::Error),
+    #[error("the daemon is of another build")]
+    OtherBuild,
+}
+
+/// Why a daemon gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    #[error("the request is too long for the daemon")]
+    TooLong,
+    #[error("the daemon went away")]
+    Gone(#[source] io::Error),
+    #[error("the daemon said what none says")]
+    Protocol,
+}
+
+/// What a command wrote, in order, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// Pieces of standard output and standard error.
+    pub said: Vec<Reply>,
+    pub status: u8,
+}
+
+/// A connection to a daemon of this build.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    pub greeting: Greeting,
+}
+
+impl Client {
+    /// Connects to the daemon of a place.
+    ///
+    /// # Errors
+    /// When there is none, or none of this build.
+    pub fn connect(place: &Place) -> Result<Self, Absent> {
+        let stream = place.connect().map_err(Absent::Nobody)?;
+        let line = Lines::new(&stream).next(MAX_LINE, Some(Instant::now() + GREETING));
+        let line = line.map_err(Absent::Silent)?.ok_or_else(|| Absent::Silent(io::ErrorKind::UnexpectedEof.into()))?;
+        let greeting: Greeting = serde_json::from_slice(&line).map_err(|error| Absent::Silent(error.into()))?;
+        if greeting.protocol != PROTOCOL || greeting.build != place.build() {
+            return Err(Absent::OtherBuild);
+        }
+        // One that is stopped takes nothing any more once its buffer is full.
+        stream.set_write_timeout(Some(SILENCE)).map_err(Absent::Nobody)?;
+        Ok(Self { stream, greeting })
+    }
+
+    /// Has a command line run. Returns all that it wrote.
+    ///
+    /// # Errors
+    /// When the daemon goes away or says nothing for long; nothing has come of it then, but what the command did to the index.
+    pub fn run(&self, call: Call) -> Result<Ran, Lost> {
+        self.send(&Request::Run(call))?;
+        let mut lines = Lines::new(&self.stream);
+        let mut said = Vec::new();
+        loop {
+            match receive(&mut lines, SILENCE)? {
+                Reply::Alive {} => {}
+                Reply::Exit { status } => return Ok(Ran { said, status }),
+                piece @ (Reply::Out(_) | Reply::Err(_)) => said.push(piece),
+            }
+        }
+    }
+
+    /// Asks how the daemon is.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn status(&self) -> Result<Report, Lost> {
+        #[derive(Deserialize)]
+        struct Object {
+            status: Report,
+        }
+        self.send(&Request::Status {})?;
+        receive(&mut Lines::new(&self.stream), SILENCE).map(|Object { status }| status)
+    }
+
+    /// Makes the daemon leave, and waits until its process has ended.
+    ///
+    /// # Errors
+    /// When it stays.
+    pub fn stop(&self) -> Result<(), Lost> {
+        self.send(&Request::Stop {})?;
+        let (mut lines, end) = (Lines::new(&self.stream), Instant::now() + FAREWELL);
+        // It says so, and keeps the connection until it ends.
+        while let Some(_said) = lines.next(MAX_LINE, Some(end)).or_else(ended).map_err(Lost::Gone)? {}
+        Ok(())
+    }
+
+    fn send(&self, request: &Request) -> Result<(), Lost> {
+        let line = serde_json::to_vec(request).map_err(|_| Lost::Protocol)?;
+        if line.len() > MAX_LINE {
+            return Err(Lost::TooLong);
+        }
+        protocol::write_whole(&self.stream, line).map_err(Lost::Gone)
+    }
+}
+
+/// A connection that breaks has ended, too.
+fn ended(error: io::Error) -> io::Result<Option<Vec<u8>>> {
+    if error.kind() == io::ErrorKind::ConnectionReset { Ok(None) } else { Err(error) }
+}
+
+fn receive<T: for<'de> Deserialize<'de>>(lines: &mut Lines<'_>, limit: Duration) -> Result<T, Lost> {
+    let line = lines.next(MAX_LINE, Some(Instant::now() + limit)).map_err(Lost::Gone)?;
+    let line = line.ok_or_else(|| Lost::Gone(io::ErrorKind::UnexpectedEof.into()))?;
+    serde_json::from_slice(&line).map_err(|_| Lost::Protocol)
+}

@@ -1,0 +1,114 @@
+//! One connection as the daemon sees it: greets, reads requests and answers them one by one.
+//!
+//! Must not know what a request means. Invariant: whatever a client does or leaves undone costs its own thread alone, for a bounded time
+//! and without turning.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use serde::Serialize;
+
+use super::lifecycle::Shared;
+use super::place;
+use super::protocol::{self, Call, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request};
+
+/// How long a client may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may read nothing while it is written to.
+const UNREAD: Duration = Duration::from_secs(30);
+/// How often a client is told that its work goes on, and is looked for.
+pub const PULSE: Duration = Duration::from_millis(500);
+/// A command has the room for recursion that the first thread of a process has.
+const STACK: usize = 8 << 20;
+
+/// What is not understood is answered as the contract says.
+const NOT_UNDERSTOOD: &str = r#"{"error":{"code":"invalid_code_request"}}"#;
+
+/// Serves a connection until either side has enough.
+pub fn serve(stream: &UnixStream, shared: &Shared) {
+    if !place::is_own_peer(stream) {
+        tracing::warn!("a process of another user was turned away");
+        return;
+    }
+    if let Err(error) = converse(stream, shared) {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+fn converse(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
+    stream.set_write_timeout(Some(UNREAD))?;
+    let greeting = Greeting {
+        sextant: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: PROTOCOL,
+        build: shared.build().to_owned(),
+        pid: std::process::id(),
+    };
+    protocol::write_line(stream, &greeting)?;
+    let mut lines = Lines::new(stream);
+    let mut patience = PATIENCE;
+    while let Some(line) = lines.next(MAX_LINE, Some(Instant::now() + patience))? {
+        let running = shared.begin();
+        match serde_json::from_slice(&line) {
+            Ok(Request::Run(call)) => run(stream, shared, call)?,
+            Ok(Request::Query(question)) => {
+                let answer = on_own_stack(|| shared.service().query(question))?;
+                protocol::write_whole(stream, answer.into_bytes())?;
+            }
+            Ok(Request::Status {}) => protocol::write_line(stream, &Object { status: shared.report() })?,
+            Ok(Request::Stop {}) => {
+                protocol::write_whole(stream, br#"{"stopping":{}}"#.to_vec())?;
+                shared.leave("a client asked for it");
+            }
+            Err(_) => protocol::write_whole(stream, NOT_UNDERSTOOD.into())?,
+        }
+        drop(running);
+        // Whoever asked before may think for a while.
+        patience = shared.idle();
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Object<T> {
+    status: T,
+}
+
+/// Runs a command and looks after its client meanwhile.
+fn run(stream: &UnixStream, shared: &Shared, call: Call) -> io::Result<()> {
+    let (done, outcome) = mpsc::channel();
+    let replies = std::thread::scope(|scope| {
+        let work = move || {
+            let replies = shared.service().run(call);
+            // Nobody waits for it any more when the client is gone.
+            let _ = done.send(replies);
+        };
+        std::thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
+        loop {
+            match outcome.recv_timeout(PULSE) {
+                Ok(replies) => return Ok(replies),
+                // A defect; the client finds out by itself that there is no exit.
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(io::Error::other("the request ended without an answer")),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    if protocol::wait(stream, PollFlags::empty(), Some(Duration::ZERO))?.intersects(GONE) {
+                        return Err(io::ErrorKind::BrokenPipe.into());
+                    }
+                    protocol::write_line(stream, &Reply::Alive {})?;
+                }
+            }
+        }
+    })?;
+    replies.iter().try_for_each(|reply| protocol::write_line(stream, reply))
+}
+
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+
+/// Runs something with the stack that commands have.
+fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
+        thread.join().map_err(|_| io::Error::other("the request ended without an answer"))
+    })
+}
