@@ -326,7 +326,7 @@ fn clear_spares_what_is_read() {
 #[test]
 fn nothing_is_collected_under_a_snapshot() {
     use sextant::config::{Config, Environment, OnStale, ParserHost, Selection};
-    use sextant::engine::{Admission, Baseline, Engine};
+    use sextant::engine::{Admission, Baseline, Desk};
     use sextant::parse::InProcessParser;
 
     let sandbox = Sandbox::new();
@@ -347,7 +347,7 @@ fn nothing_is_collected_under_a_snapshot() {
     };
     let config = Config::load(None, &environment).expect("the defaults");
     let scope = config.scope(&Selection::default(), &environment).expect("a scope");
-    let mut engine = Engine::open(&config, scope, Arc::new(InProcessParser)).expect("opened");
+    let engine = Desk::open(&config, scope, Arc::new(InProcessParser)).expect("opened");
     let admission =
         Admission { on_stale: OnStale::Refuse, expected_fingerprint: None, baseline: Baseline::None, limit: PATIENCE };
     let asked = engine.ask(admission, |snapshot| {

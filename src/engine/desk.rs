@@ -1,26 +1,31 @@
 //! The desk of a scope: everyone who wants something of it comes here, from as many threads as there are.
 //!
 //! Must not know who asks. Invariant: the engine behind it is used by one thread at a time, and one that panicked leaves no half-made
-//! memory to the next.
+//! memory to the next; a build is shared only by requests that came before it began.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::{self, Config};
 use crate::parse::Parser;
-use crate::store::{Cache, KeptGeneration};
+use crate::store::{Cache, Generation, KeptGeneration};
 use crate::watch::{Health, Hint};
 
 use super::EngineError;
 use super::ahead::{Cancel, Prepared};
-use super::gate::{Admission, Answer, Snapshot};
 use super::journal::Difference;
-use super::owner::Engine;
-use super::report::{BuildOutcome, Cleared, Status};
+use super::look::{Departure, Look, Looks};
+use super::owner::{Engine, Order};
+use super::report::{BuildOutcome, Cleared};
 use super::scope::Scope;
+use super::sync::Basis;
+use super::turnstile::Turnstile;
 
 /// Why a request was refused; several that were answered together share it.
 type Refusal = Arc<EngineError>;
+
+/// Most generations that are held open for the next requests. Each has a reader of its own, so that so many can be asked at once.
+const MOST_OPEN: usize = 4;
 
 /// Owns the engine of one scope, and lets many threads use it.
 #[derive(Debug)]
@@ -28,8 +33,22 @@ pub struct Desk {
     scope: Arc<Scope>,
     cache: Cache,
     engine: Mutex<Engine>,
+    builds: Turnstile<Basis, Result<Arc<Built>, Refusal>>,
+    looks: Arc<Looks>,
+    /// Readers of the generation that served when they were put here, each checked against its seal.
+    open: Mutex<Vec<Generation>>,
     /// When somebody was here last.
     used: Mutex<Instant>,
+    /// What a watcher of the worktree said of itself last.
+    watch: Mutex<Option<String>>,
+}
+
+/// What a build came to, and how the worktree was found to be what it says.
+#[derive(Debug)]
+pub(super) struct Built {
+    pub outcome: BuildOutcome,
+    /// Began after the build did, and saw what the generation holds.
+    pub look: Arc<Look>,
 }
 
 impl Desk {
@@ -38,12 +57,19 @@ impl Desk {
     /// # Errors
     /// When its root cannot be read.
     pub fn open(config: &Config, scope: config::Scope, parser: Arc<dyn Parser>) -> Result<Self, EngineError> {
-        let engine = Engine::open(config, scope, parser)?;
+        let scope = Arc::new(Scope::open(config, scope)?);
+        let cache = Cache::new(scope.cache_dir(), scope.binding_id(), scope.limits().max_cache_bytes);
+        let looks = Arc::new(Looks::default());
+        let engine = Engine::new(Arc::clone(&scope), cache.clone(), Arc::clone(&looks), parser);
         Ok(Self {
-            scope: engine.shared_scope(),
-            cache: engine.cache().clone(),
+            scope,
+            cache,
             engine: Mutex::new(engine),
+            builds: Turnstile::default(),
+            looks,
+            open: Mutex::default(),
             used: Mutex::new(Instant::now()),
+            watch: Mutex::default(),
         })
     }
 
@@ -56,23 +82,24 @@ impl Desk {
     /// # Errors
     /// As [`Self::sync`].
     pub fn index(&self) -> Result<BuildOutcome, Refusal> {
-        Ok(self.engine().index()?)
+        self.outcome_of(Basis::Nothing, self.scope.limits().build())
     }
 
-    /// Brings the published generation up to date; builds the first one when there is none.
+    /// Brings the published generation up to date; builds the first one when there is none. Those who come while a sync runs share the
+    /// next one.
     ///
     /// # Errors
     /// When the worktree cannot be read or keeps changing, the store fails, or `build_seconds` pass; what was published stays.
     pub fn sync(&self) -> Result<BuildOutcome, Refusal> {
-        self.sync_within(self.scope.limits().build())
+        self.outcome_of(Basis::Everything, self.scope.limits().build())
     }
 
-    /// Syncs as [`Self::sync`] does, within `limit` and `build_seconds`.
+    /// Syncs as [`Self::sync`] does, within `limit` and `build_seconds`; waiting for others counts.
     ///
     /// # Errors
     /// As [`Self::sync`].
     pub fn sync_within(&self, limit: Duration) -> Result<BuildOutcome, Refusal> {
-        Ok(self.engine().sync_within(limit)?)
+        self.outcome_of(Basis::Everything, limit.min(self.scope.limits().build()))
     }
 
     /// Checks everything that is stored, lets go of what is damaged, and brings the index up to date as [`Self::sync`] does.
@@ -80,7 +107,37 @@ impl Desk {
     /// # Errors
     /// As [`Self::sync`].
     pub fn verify_and_sync(&self) -> Result<BuildOutcome, Refusal> {
-        Ok(self.engine().verify_and_sync()?)
+        self.outcome_of(Basis::Verified, self.scope.limits().build())
+    }
+
+    fn outcome_of(&self, basis: Basis, limit: Duration) -> Result<BuildOutcome, Refusal> {
+        let _visit = self.visit();
+        self.build(basis, limit, None).map(|built| built.outcome.clone())
+    }
+
+    /// Syncs for a question, which may have found out how the worktree differs.
+    pub(super) fn sync_from(&self, departure: Option<Departure>) -> Result<Arc<Built>, Refusal> {
+        self.build(Basis::Everything, self.scope.limits().build(), departure)
+    }
+
+    fn build(&self, basis: Basis, limit: Duration, departure: Option<Departure>) -> Result<Arc<Built>, Refusal> {
+        let run = |deadline: Instant| {
+            let mut engine = self.engine();
+            let open = self.take_open().filter(|_| basis != Basis::Nothing);
+            let order = Order { basis, deadline, limit, open, departure };
+            let built = engine.build(order).map(Arc::new).map_err(Arc::new);
+            if let Some(open) = engine.take_open() {
+                self.keep_open(open);
+            }
+            built
+        };
+        let built = self.builds.pass(basis, Instant::now() + limit, run);
+        built.unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })))
+    }
+
+    /// Looks at the worktree, or shares a look that begins from now on.
+    pub(super) fn look(&self, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
+        self.looks.look(&self.scope, deadline, limit)
     }
 
     /// Does ahead what a sync would have to do about what a hint names, and publishes nothing: see [`Engine::prepare`].
@@ -91,25 +148,17 @@ impl Desk {
         Ok(self.engine().prepare(hint, cancel)?)
     }
 
-    /// Lets `operation` run on a generation that is what the worktree holds, and delivers what it gave if it still is: see [`Engine::ask`].
-    ///
-    /// # Errors
-    /// With the code that the contract has for it: see [`EngineError::code`].
-    pub fn ask<R>(&self, admission: Admission, operation: impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, Refusal> {
-        Ok(self.engine().ask(admission, operation)?)
-    }
-
-    /// Returns the status of the scope.
-    pub fn status(&self) -> Status {
-        self.engine().status()
-    }
-
     /// Removes the generations of this scope; those that others read stay until they are done.
     ///
     /// # Errors
     /// When the cache cannot be written.
     pub fn clear(&self) -> Result<Cleared, Refusal> {
-        Ok(self.engine().clear()?)
+        let _visit = self.visit();
+        let mut engine = self.engine();
+        engine.unload();
+        drop(self.take_open());
+        let retained = self.cache.clear().map_err(EngineError::Write)?;
+        Ok(Cleared { status: "cleared", retained_reader_generations: retained })
     }
 
     /// Returns the generations that answers can be compared with, the one that serves first; none where that cannot be known.
@@ -125,6 +174,11 @@ impl Desk {
     /// Lets go of what is remembered between requests; the next sync makes it again from what is stored.
     pub fn unload(&self) {
         self.engine().unload();
+        drop(self.take_open());
+    }
+
+    fn note_use(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Returns since when nobody was here.
@@ -134,7 +188,11 @@ impl Desk {
 
     /// Takes note of what a watcher says of itself, for the status.
     pub fn note_watch(&self, health: Option<&Health>) {
-        self.engine().note_watch(health);
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = health.map(Health::to_string);
+    }
+
+    pub(super) fn watch(&self) -> String {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "none".to_owned())
     }
 
     /// Starts or ends noting which files and references change from build to build, for [`Self::take_difference`].
@@ -157,9 +215,53 @@ impl Desk {
         self.engine().take_log()
     }
 
+    /// Opens the published generation, or takes one that is open if it is still that; [`Self::keep_open`] puts it back.
+    pub(super) fn pin(&self) -> Result<Generation, EngineError> {
+        loop {
+            let Some(open) = self.open_ones().pop() else { return self.cache.pin().map_err(EngineError::Read) };
+            if self.cache.is_current(&open).map_err(EngineError::Read)? {
+                return Ok(open);
+            }
+        }
+    }
+
+    /// Keeps a generation open for the next request, while it serves.
+    pub(super) fn keep_open(&self, generation: Generation) {
+        if self.cache.is_current(&generation).unwrap_or(false) {
+            let mut open = self.open_ones();
+            if open.len() < MOST_OPEN {
+                open.push(generation);
+            }
+        }
+    }
+
+    /// Takes one of the open generations and lets go of the others, whose leases would keep what they read from being collected.
+    fn take_open(&self) -> Option<Generation> {
+        let mut open = std::mem::take(&mut *self.open_ones());
+        open.pop()
+    }
+
+    pub(super) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Takes note of a request.
+    pub(super) fn visit(&self) -> Visit<'_> {
+        Visit::begin(self)
+    }
+
+    fn open_ones(&self) -> MutexGuard<'_, Vec<Generation>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how many take or wait for a look at the worktree, and how many for a build.
+    #[cfg(test)]
+    pub(super) fn present(&self) -> (usize, usize) {
+        (self.looks.present(), self.builds.present())
+    }
+
     /// Waits until nobody else is at work.
     fn engine(&self) -> MutexGuard<'_, Engine> {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         self.engine.lock().unwrap_or_else(|poisoned| {
             // Whoever panicked may have left anything half done in memory. What is stored is whole.
             let mut engine = poisoned.into_inner();
@@ -167,5 +269,24 @@ impl Desk {
             self.engine.clear_poison();
             engine
         })
+    }
+}
+
+/// The time that a request is at the desk.
+#[derive(Debug)]
+pub(super) struct Visit<'d> {
+    desk: &'d Desk,
+}
+
+impl<'d> Visit<'d> {
+    fn begin(desk: &'d Desk) -> Self {
+        desk.note_use();
+        Self { desk }
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.desk.note_use();
     }
 }

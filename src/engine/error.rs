@@ -2,6 +2,7 @@
 //!
 //! Invariant: [`EngineError::code`] is total; a lower cause is kept as the source and never rendered here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::analysis::AnalysisError;
@@ -59,9 +60,17 @@ pub enum EngineError {
     Busy,
     #[error("not done within {limit:?}")]
     Timeout { limit: Duration },
+    /// Of work that several requests shared.
+    #[error(transparent)]
+    Shared(Arc<EngineError>),
 }
 
 impl EngineError {
+    /// Returns the error of shared work as the one of a request that took part.
+    pub(super) fn of_shared(error: Arc<Self>) -> Self {
+        Arc::try_unwrap(error).unwrap_or_else(Self::Shared)
+    }
+
     /// Returns the error code of the contract.
     pub fn code(&self) -> &'static str {
         match self {
@@ -90,6 +99,7 @@ impl EngineError {
             Self::Changed | Self::Fingerprint => "code_changed",
             Self::Busy => "workspace_busy",
             Self::Timeout { .. } => "code_timeout",
+            Self::Shared(error) => error.code(),
         }
     }
 }

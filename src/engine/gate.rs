@@ -1,8 +1,9 @@
 //! The gate is the only door to a generation: it pins one, scans, compares, lets the operation run, and scans again.
 //!
-//! Invariant: a [`Snapshot`] exists only while a generation is pinned that equalled the worktree at a scan which began after the request
-//! arrived. Its fields are private and nothing outside this module makes one.
+//! Must not know who asks. Invariant: a [`Snapshot`] exists only while a generation is pinned that equalled the worktree at a scan which
+//! began after the request arrived. Its fields are private and nothing outside this module makes one.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracing::debug_span;
@@ -13,9 +14,9 @@ use crate::store::{Generation, StoreError};
 
 use super::EngineError;
 use super::baseline::{self, Baseline, Taken};
-use super::owner::Engine;
-use super::report::{BuildOutcome, now, time};
-use super::scope::Scope;
+use super::desk::{Built, Desk};
+use super::look::{Checked, Departure, Look};
+use super::report::{BuildOutcome, time};
 
 /// A generation that equalled the worktree when the check of this request ran.
 #[derive(Debug)]
@@ -56,15 +57,6 @@ impl Snapshot {
     }
 }
 
-/// How much a check looked at, and how long it took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// Included files, all of them read and hashed.
-    pub files: u64,
-    pub bytes: u64,
-    pub elapsed: Duration,
-}
-
 /// What a request asks of the gate.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission {
@@ -100,62 +92,87 @@ enum Beside {
     Moved,
 }
 
-impl Engine {
-    /// Lets `operation` run on a generation that is what the worktree holds, and delivers what it gave if it still is.
+/// Why a request did not come through.
+enum Refused {
+    /// The worktree was otherwise than the generation says.
+    Stale(Departure),
+    Error(EngineError),
+}
+
+impl Refused {
+    fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale(_))
+    }
+}
+
+impl From<EngineError> for Refused {
+    fn from(error: EngineError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Desk {
+    /// Lets `operation` run on a generation that is what the worktree holds, and delivers what it gave if it still is. Requests that come
+    /// together share the looks at the worktree, each of which began after they needed it.
     ///
     /// Under [`OnStale::Sync`] a stale or damaged generation is synced first, and the operation run once more when the worktree changes
     /// under it. Nothing is indexed that never was.
     ///
     /// # Errors
     /// With the code that the contract has for it: see [`EngineError::code`].
-    pub fn ask<R>(&mut self, admission: Admission, mut operation: impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, EngineError> {
+    pub fn ask<R>(&self, admission: Admission, mut operation: impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, Arc<EngineError>> {
         if !self.scope().enabled() {
-            return Err(EngineError::Disabled);
+            return Err(EngineError::Disabled.into());
         }
+        let _visit = self.visit();
         let mut taken = baseline::take(self.cache(), admission.baseline);
-        let mut synced: Option<BuildOutcome> = None;
+        let mut synced: Option<Arc<Built>> = None;
         if admission.on_stale == OnStale::Sync && self.cache().has_damage_mark() {
-            synced = Some(self.sync()?);
+            synced = Some(self.sync_from(None)?);
         }
+        // What the worktree was after the request arrived, as far as a sync has seen it.
+        let mut seen = synced.as_ref().map(|built| Arc::clone(&built.look));
         let mut attempts = 0;
         let mut deadline = Instant::now() + admission.limit;
         loop {
             attempts += 1;
             let may_sync = admission.on_stale == OnStale::Sync && attempts < 3;
-            match self.admit(admission, deadline, &mut taken, &mut operation) {
-                Ok(Some(answer)) => return Ok(Answer { synced, ..answer }),
-                // Someone published meanwhile; what they did need not be done again.
-                Ok(None) if attempts < MAX_ROUNDS => {}
-                Ok(None) => return Err(EngineError::Busy),
-                Err(EngineError::Changed | EngineError::Read(StoreError::Damaged { .. })) if may_sync => {
-                    let outcome = self.sync()?;
-                    synced = Some(outcome);
-                    deadline = Instant::now() + admission.limit;
+            let departure = match self.admit(admission, deadline, seen.take(), &mut taken, &mut operation) {
+                Ok(Some(answer)) => {
+                    return Ok(Answer { synced: synced.map(|built| built.outcome.clone()), ..answer });
                 }
-                Err(error) => return Err(error),
-            }
+                // Someone published meanwhile; what they did need not be done again.
+                Ok(None) if attempts < MAX_ROUNDS => continue,
+                Ok(None) => return Err(EngineError::Busy.into()),
+                Err(Refused::Stale(departure)) if may_sync => Some(departure),
+                Err(Refused::Error(EngineError::Read(StoreError::Damaged { .. }))) if may_sync => None,
+                Err(Refused::Stale(_)) => return Err(EngineError::Changed.into()),
+                Err(Refused::Error(error)) => return Err(error.into()),
+            };
+            let built = self.sync_from(departure)?;
+            seen = Some(Arc::clone(&built.look));
+            synced = Some(built);
+            deadline = Instant::now() + admission.limit;
         }
     }
 
-    /// Returns `None` when another generation serves than the one that was opened, so that it is to be opened again.
+    /// Returns `None` when another generation serves than the one that was opened, so that it is to be opened again. A look that was
+    /// `seen` since the request arrived is the check before the operation.
     fn admit<R>(
-        &mut self,
+        &self,
         admission: Admission,
         deadline: Instant,
+        seen: Option<Arc<Look>>,
         taken: &mut Taken,
         operation: &mut impl FnMut(&Snapshot) -> R,
-    ) -> Result<Option<Answer<R>>, EngineError> {
-        let checked_at = now();
+    ) -> Result<Option<Answer<R>>, Refused> {
         let limit = admission.limit;
         let in_time = || if Instant::now() > deadline { Err(EngineError::Timeout { limit }) } else { Ok(()) };
         let generation = self.pin()?;
         in_time()?;
-        let mut checked = match check(self.scope(), &generation, deadline) {
-            Ok(checked) => checked,
-            Err(error) => {
-                self.keep_open(generation);
-                return Err(error);
-            }
+        let before = match self.check(&generation, seen, deadline, limit) {
+            Ok(before) => before,
+            Err(refused) => return self.unless_moved(generation, refused),
         };
         let baseline = match self.beside(admission, taken, &generation, deadline) {
             Ok(Beside::Nothing) => None,
@@ -163,20 +180,73 @@ impl Engine {
             Ok(Beside::Moved) => return Ok(None),
             Err(error) => {
                 self.keep_open(generation);
-                return Err(error);
+                return Err(error.into());
             }
         };
-        let snapshot = Snapshot { generation, baseline, checked_at: checked_at.clone(), checked };
+        let snapshot = Snapshot { generation, baseline, checked_at: before.began.clone(), checked: before.checked };
         let outcome = self.operate(&snapshot, operation, deadline);
         let Snapshot { generation, baseline, .. } = snapshot;
-        self.keep_open(generation);
         if let Some(baseline) = baseline.filter(|_| admission.baseline.is_named()) {
             *taken = Taken::Held(baseline);
         }
-        let (value, after) = outcome?;
+        let after = match outcome {
+            Ok(_) => self.check(&generation, None, deadline, limit),
+            Err(_) => Ok(Arc::clone(&before)),
+        };
+        self.keep_open(generation);
+        let (value, after) = (outcome?, after?);
         in_time()?;
-        checked.elapsed += after.elapsed;
-        Ok(Some(Answer { value, checked, synced: None, checked_at }))
+        let mut checked = before.checked;
+        checked.elapsed += after.checked.elapsed;
+        Ok(Some(Answer { value, checked, synced: None, checked_at: before.began.clone() }))
+    }
+
+    /// A generation that is not what the worktree holds is no reason to refuse when another one serves by now.
+    fn unless_moved<R>(&self, generation: Generation, refused: Refused) -> Result<Option<R>, Refused> {
+        let moved = refused.is_stale() && !self.cache().is_current(&generation).map_err(EngineError::Read)?;
+        self.keep_open(generation);
+        if moved { Ok(None) } else { Err(refused) }
+    }
+
+    /// Opens the generation that serves and compares it with the worktree, for those who only want to know whether it is fresh.
+    pub(super) fn pin_checked(&self, deadline: Instant) -> Result<(Generation, Result<(), EngineError>), EngineError> {
+        let limit = self.scope().limits().query();
+        for round in 1.. {
+            let generation = self.pin()?;
+            let refused = match self.check(&generation, None, deadline, limit) {
+                Ok(_) => return Ok((generation, Ok(()))),
+                Err(refused) => refused,
+            };
+            let is_last = round == MAX_ROUNDS || !refused.is_stale();
+            if is_last || self.cache().is_current(&generation).map_err(EngineError::Read)? {
+                let error = match refused {
+                    Refused::Stale(_) => EngineError::Changed,
+                    Refused::Error(error) => error,
+                };
+                return Ok((generation, Err(error)));
+            }
+        }
+        Err(EngineError::Busy)
+    }
+
+    /// Compares a generation with the whole worktree: as it was `seen`, or as a look from now on finds it.
+    fn check(
+        &self,
+        generation: &Generation,
+        seen: Option<Arc<Look>>,
+        deadline: Instant,
+        limit: Duration,
+    ) -> Result<Arc<Look>, Refused> {
+        let span = debug_span!("verify", files = tracing::field::Empty, fresh = tracing::field::Empty);
+        let _entered = span.enter();
+        let look = match seen {
+            Some(look) if look.state == generation.identity().state => look,
+            _ => self.look(deadline, limit)?,
+        };
+        let fresh = look.state == generation.identity().state;
+        span.record("files", look.checked.files);
+        span.record("fresh", fresh);
+        if fresh { Ok(look) } else { Err(Refused::Stale(Departure { look, from: generation.id() })) }
     }
 
     /// Finds what a checked generation is compared with, once it is known to be the one that the request expects.
@@ -212,7 +282,7 @@ impl Engine {
         snapshot: &Snapshot,
         operation: &mut impl FnMut(&Snapshot) -> R,
         deadline: Instant,
-    ) -> Result<(R, Checked), EngineError> {
+    ) -> Result<R, EngineError> {
         let marked = self.cache().has_damage_mark();
         let read_until = |deadline| {
             let both = std::iter::once(&snapshot.generation).chain(snapshot.baseline.as_deref());
@@ -226,20 +296,6 @@ impl Engine {
             // The operation met stored source that is not what it was; whatever it made of that is not delivered.
             return Err(EngineError::Read(StoreError::Damaged { part: "source".to_owned() }));
         }
-        let after = check(self.scope(), &snapshot.generation, deadline)?;
-        Ok((value, after))
+        Ok(value)
     }
-}
-
-/// Reads the whole worktree and compares it with a generation.
-pub(super) fn check(scope: &Scope, generation: &Generation, deadline: Instant) -> Result<Checked, EngineError> {
-    let span = debug_span!("verify", files = tracing::field::Empty, fresh = tracing::field::Empty);
-    let _entered = span.enter();
-    let started = Instant::now();
-    let capture = scope.capture(deadline, &|_, _, _| {})?;
-    let fresh = scope.state(&capture) == generation.identity().state;
-    let (files, bytes) = capture.included();
-    span.record("files", files);
-    span.record("fresh", fresh);
-    if fresh { Ok(Checked { files, bytes, elapsed: started.elapsed() }) } else { Err(EngineError::Changed) }
 }

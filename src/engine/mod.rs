@@ -1,7 +1,7 @@
 //! The only place where disk, salsa and store meet: builds generations, and lets questions through to them. Whoever wants
 //! something of a scope comes to its [`Desk`].
 //!
-//! Must not know what a question is. Invariant: nobody gets at a generation but through [`Engine::ask`].
+//! Must not know what a question is. Invariant: nobody gets at a generation but through [`Desk::ask`].
 
 mod ahead;
 mod assembly;
@@ -13,11 +13,13 @@ mod failed;
 pub mod gate;
 mod intake;
 mod journal;
+mod look;
 mod owner;
 mod report;
 mod scope;
 mod status;
 mod sync;
+mod turnstile;
 
 #[cfg(test)]
 mod tests;
@@ -28,9 +30,9 @@ pub use baseline::Baseline;
 pub use desk::Desk;
 pub use desks::Desks;
 pub use error::{EngineError, Unavailable};
-pub use gate::{Admission, Answer, Checked, Snapshot};
+pub use gate::{Admission, Answer, Snapshot};
 pub use journal::{Difference, Unbound};
-pub use owner::Engine;
+pub use look::Checked;
 pub use report::{
     BuildCounts, BuildOutcome, BuildStatus, Cleared, FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Stage,
     Status, StatusWord,

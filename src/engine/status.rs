@@ -8,8 +8,7 @@ use std::time::Instant;
 use crate::store::{Cache, StoreError};
 
 use super::EngineError;
-use super::gate::check;
-use super::owner::Engine;
+use super::desk::Desk;
 use super::report::{FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
 use super::sync::last_build;
 
@@ -45,9 +44,10 @@ fn ended_build(cache: &Cache) -> Option<LastBuild> {
     Some(LastBuild::Failed { reason: "code_build_failed".to_owned(), finished_at: started_at.clone() })
 }
 
-impl Engine {
+impl Desk {
     /// Returns the status of the scope.
-    pub fn status(&mut self) -> Status {
+    pub fn status(&self) -> Status {
+        let _visit = self.visit();
         let started = Instant::now();
         let last_build = ended_build(self.cache());
         let mut languages: Vec<String> = self.scope().languages().iter().map(|language| language.name().to_owned()).collect();
@@ -70,15 +70,14 @@ impl Engine {
             return status;
         }
         let (mut failed_files, mut failures, mut limitations) = (0, Vec::new(), Vec::new());
-        match self.pin() {
-            Ok(generation) => {
+        match self.pin_checked(started + self.scope().limits().query()) {
+            Ok((generation, checked)) => {
                 failed_files = generation.coverage().failed_files;
                 failures = FailedFile::of_generation(&generation).unwrap_or_default();
                 limitations = generation.limitations().to_vec();
                 status.fingerprint = Some(generation.identity().fingerprint.hex());
-                let deadline = started + self.scope().limits().query();
-                (status.status, status.freshness, status.reason) = match check(self.scope(), &generation, deadline) {
-                    Ok(_) => (StatusWord::Ready, Freshness::Fresh, None),
+                (status.status, status.freshness, status.reason) = match checked {
+                    Ok(()) => (StatusWord::Ready, Freshness::Fresh, None),
                     Err(error @ EngineError::Changed) => (StatusWord::Stale, Freshness::Stale, Some(error.code().to_owned())),
                     Err(error) => (StatusWord::Stale, Freshness::Unknown, Some(error.code().to_owned())),
                 };

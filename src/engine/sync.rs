@@ -14,13 +14,16 @@ use crate::analysis::{AllEdges, Database, FactsStore, FileInput, Resolved, Updat
 use crate::model::{Canonical, ContentHash, FileFacts, GenerationId, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::{BuildLock, Cache, FactsCache, Generation, PackWriter, Staged, StoreError, StoredEntry, Verified};
-use crate::workspace::{Capture, Entry, EntryState, ObjectFormat};
+use crate::workspace::{Capture, Entry, EntryState, ObjectFormat, WorkspaceError};
 
 use super::EngineError;
 use super::assembly::{Assembly, Contents, entries_after};
+use super::desk::Built;
 use super::failed::{FailedContent, FailedParse};
 use super::intake::{FactsKey, Intake, Known, Reading, Stored};
 use super::journal::Journal;
+use super::look::{Departure, Look, Looks};
+use super::owner::Order;
 use super::report::{BuildCounts, BuildOutcome, BuildStatus, FailedFile, LastBuild, Stage, now, peak_memory};
 use super::scope::Scope;
 
@@ -89,23 +92,29 @@ impl Memory {
 /// Builds a generation of the scope and publishes it, unless the published one is what the worktree holds.
 ///
 /// # Errors
-/// When the worktree cannot be read or keeps changing, the store fails, or `limit` passes; what was published stays.
+/// When the worktree cannot be read or keeps changing, the store fails, or the deadline passes; what was published stays.
 pub(super) fn build(
     scope: &Scope,
     cache: &Cache,
+    looks: &Looks,
     parser: &dyn Parser,
     memory: &mut Memory,
-    basis: Basis,
-    limit: Duration,
-) -> Result<BuildOutcome, EngineError> {
-    let started = Instant::now();
-    let deadline = started + limit;
+    order: Order,
+) -> Result<Built, EngineError> {
+    let Order { basis, deadline, limit, open, departure } = order;
     let lock = cache.lock(deadline).map_err(EngineError::Write)?;
     parser.begin();
+    // A build upon it needs no other check of it.
+    memory.open = open;
     let clock = Clock::start();
-    let mut build = Build { scope, cache, parser, lock: &lock, memory, basis, distrusting: false, deadline, limit, clock };
-    let outcome = build.verify().and_then(|verified| Ok(BuildOutcome { verified: verified.map(Box::new), ..build.run()? }));
-    let record = match &outcome {
+    let mut build =
+        Build { scope, cache, looks, parser, lock: &lock, memory, basis, departure, distrusting: false, deadline, limit, clock };
+    let built = build.verify().and_then(|verified| {
+        let built = build.run()?;
+        Ok(Built { outcome: BuildOutcome { verified: verified.map(Box::new), ..built.outcome }, ..built })
+    });
+    let outcome = built.as_ref().map(|built| &built.outcome);
+    let record = match outcome {
         // A build that published nothing leaves the record of the one that did; one of a failure is not true any more.
         Ok(BuildOutcome { status: BuildStatus::Unchanged, .. }) if matches!(last_build(cache), Some(LastBuild::Ready { .. })) => {
             None
@@ -125,7 +134,7 @@ pub(super) fn build(
             tracing::debug!(%error, "the record of the build was not written");
         }
     }
-    outcome
+    built
 }
 
 fn write_record(lock: &BuildLock, record: &LastBuild) -> Result<(), StoreError> {
@@ -179,10 +188,13 @@ pub(super) fn cache_key(key: &FactsKey, reading: Reading) -> ContentHash {
 struct Build<'a> {
     scope: &'a Scope,
     cache: &'a Cache,
+    looks: &'a Looks,
     parser: &'a dyn Parser,
     lock: &'a BuildLock,
     memory: &'a mut Memory,
     basis: Basis,
+    /// How the worktree was found to differ, for the first attempt.
+    departure: Option<Departure>,
     /// Whether this build met damage, so that nothing stored is used any more.
     distrusting: bool,
     deadline: Instant,
@@ -192,7 +204,7 @@ struct Build<'a> {
 
 /// What one attempt came to.
 enum Attempt {
-    Done(BuildOutcome),
+    Done(Box<Built>),
     /// The worktree changed meanwhile.
     Moved,
 }
@@ -213,11 +225,14 @@ impl<'a> Build<'a> {
         Ok(Some(verified))
     }
 
-    fn run(&mut self) -> Result<BuildOutcome, EngineError> {
+    fn run(&mut self) -> Result<Built, EngineError> {
         let mut moved = false;
         loop {
+            let is_guess = self.departure.is_some();
             match self.attempt() {
-                Ok(Attempt::Done(outcome)) => return Ok(outcome),
+                Ok(Attempt::Done(built)) => return Ok(*built),
+                // It began before this build did.
+                Ok(Attempt::Moved) if is_guess => {}
                 Ok(Attempt::Moved) if moved => return Err(EngineError::Busy),
                 Ok(Attempt::Moved) => moved = true,
                 // What was to be built upon is damaged: the worktree has it all.
@@ -236,6 +251,7 @@ impl<'a> Build<'a> {
         let format = self.scope.worktree().object_format()?;
         let mut basics = self.basics(format)?;
         let pack = self.lock.source_writer().map_err(EngineError::Write)?;
+        let departure = self.departure.take();
         let intake = Intake {
             languages: self.scope.languages(),
             parser: self.parser,
@@ -254,14 +270,7 @@ impl<'a> Build<'a> {
             slow: Mutex::default(),
             failure: OnceLock::new(),
         };
-        let span = debug_span!("extract", files = tracing::field::Empty, contents = tracing::field::Empty);
-        let capture = span.in_scope(|| {
-            let capture = self.scope.capture(self.deadline, &|path, hash, bytes| intake.take(path, hash, bytes))?;
-            intake.retry_slow();
-            span.record("files", capture.included().0);
-            span.record("contents", intake.extracted.len() as u64);
-            Ok::<_, EngineError>(capture)
-        })?;
+        let look = self.take_in(&basics, &intake, departure)?;
         let Intake { stored: new_stored, extracted, failure, .. } = intake;
         if let Some(error) = failure.into_inner() {
             return Err(error);
@@ -269,11 +278,12 @@ impl<'a> Build<'a> {
         self.in_time()?;
         self.clock.lap("extract");
 
+        let capture = &look.capture;
         if format.map(ObjectFormat::as_str) != capture.git.present.then_some(capture.git.object_format) {
             // The repository was made anew, or removed, under the scan.
             return Ok(Attempt::Moved);
         }
-        let state = self.scope.state(&capture);
+        let state = look.state;
         let failures = Failures::of(basics.parent.as_ref(), self.scope)?;
         if let Some(parent) = &basics.parent
             && parent.identity().state == state
@@ -283,7 +293,8 @@ impl<'a> Build<'a> {
             if let Some(published) = self.memory.published.as_mut().filter(|published| published.id == parent.id()) {
                 published.entries = Some(std::mem::take(&mut basics.entries));
             }
-            return Ok(Attempt::Done(outcome));
+            self.memory.open = basics.parent;
+            return Ok(Attempt::Done(Box::new(Built { outcome, look })));
         }
         self.record_start();
 
@@ -295,24 +306,28 @@ impl<'a> Build<'a> {
                 contents.take(key, fresh);
             }
         }
-        self.complete(&capture, &failures, basics.facts.as_ref(), &mut contents)?;
+        if included(capture).any(|(_, hash)| !contents.stored.contains_key(&hash)) {
+            // What was new to the look was read after it, and was otherwise by then.
+            return Ok(Attempt::Moved);
+        }
+        self.complete(capture, &failures, basics.facts.as_ref(), &mut contents)?;
         self.clock.lap("load");
         self.in_time()?;
 
         self.keep_facts(&mut contents);
         self.clock.lap("cache");
-        let resolved = self.resolve(&capture, &contents)?;
+        let resolved = self.resolve(capture, &contents)?;
         self.clock.lap("resolve");
         self.in_time()?;
 
-        let (staged, outcome, entries) = self.stage(&capture, &contents, &mut basics, state, &resolved, &pack)?;
+        let (staged, outcome, entries) = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?;
         // Its lease would keep it from being collected, should this build give it up for want of room.
         drop(basics.parent);
         self.in_time()?;
 
-        let after = debug_span!("verify").in_scope(|| self.scope.capture(self.deadline, &|_, _, _| {}))?;
+        let after = debug_span!("verify").in_scope(|| self.looks.look(self.scope, self.deadline, self.limit))?;
         self.clock.lap("verify");
-        if self.scope.state(&after) != state {
+        if after.state != state {
             return Ok(Attempt::Moved);
         }
         let published = debug_span!("publish", peak_memory_bytes = peak_memory())
@@ -320,12 +335,49 @@ impl<'a> Build<'a> {
             .map_err(EngineError::Write)?;
         self.memory.published = Some(LastPublished { id: published.id, edges: resolved.edges, same_modules: true, entries });
         self.clock.lap("publish");
-        Ok(Attempt::Done(BuildOutcome {
+        let outcome = BuildOutcome {
             elapsed_seconds: begun.elapsed().as_secs_f64(),
             stages: self.clock.take(),
             peak_memory_bytes: peak_memory().map(|own| own + self.parser.peak_memory_bytes()),
             ..outcome
-        }))
+        };
+        Ok(Attempt::Done(Box::new(Built { outcome, look: after })))
+    }
+
+    /// Looks at the worktree and takes in what is not stored. Where most of it is, the look may be one that others share, or the one that
+    /// found the difference, and what is new to it is read after it; else all is taken in as it is looked at.
+    fn take_in(&self, basics: &Basics, intake: &Intake<'_>, departure: Option<Departure>) -> Result<Arc<Look>, EngineError> {
+        let span = debug_span!("extract", files = tracing::field::Empty, contents = tracing::field::Empty);
+        let _entered = span.enter();
+        let visit = |path: &RepoPath, hash: &ContentHash, bytes: &[u8]| intake.take(path, hash, bytes);
+        let mut look = None;
+        if !basics.stored.is_empty() {
+            // Where another generation serves by now it says nothing, and least of all that nothing changed.
+            let known = departure.filter(|known| basics.parent.as_ref().is_some_and(|parent| parent.id() == known.from));
+            let seen = match known {
+                Some(known) => known.look,
+                None => self.looks.look(self.scope, self.deadline, self.limit)?,
+            };
+            let new = |(_, hash): &(&RepoPath, ContentHash)| !basics.stored.contains_key(hash);
+            let paths: Vec<RepoPath> = included(&seen.capture).filter(new).map(|(path, _)| path.clone()).collect();
+            if paths.len() as u64 <= seen.checked.files / 2 {
+                let read = || self.scope.capture_part(self.deadline, &paths, &visit);
+                match if paths.is_empty() { Ok(Vec::new()) } else { read() } {
+                    // What is not taken in now is found missing.
+                    Ok(_) | Err(EngineError::Workspace(WorkspaceError::Unstable { .. })) => {}
+                    Err(error) => return Err(error),
+                }
+                look = Some(seen);
+            }
+        }
+        let look = match look {
+            Some(look) => look,
+            None => Arc::new(Look::take(self.scope, self.deadline, &visit)?),
+        };
+        intake.retry_slow();
+        span.record("files", look.checked.files);
+        span.record("contents", intake.extracted.len() as u64);
+        Ok(look)
     }
 
     fn in_time(&self) -> Result<(), EngineError> {

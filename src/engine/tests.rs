@@ -12,9 +12,7 @@ use crate::store::Generation;
 use crate::watch::Hint;
 use crate::workspace::moments::{Moment, during};
 
-use super::{
-    Admission, Baseline, BuildStatus, Cancel, Difference, Engine, EngineError, Freshness, LastBuild, Prepared, StatusWord,
-};
+use super::{Admission, Baseline, BuildStatus, Cancel, Desk, Difference, Freshness, LastBuild, Prepared, StatusWord};
 
 mod desks;
 
@@ -70,7 +68,7 @@ impl Fixture {
     }
 
     /// Returns an engine as a new process has it, with a cache of the given name.
-    fn engine_with(&self, cache: &str, settings: &str) -> Engine {
+    fn engine_with(&self, cache: &str, settings: &str) -> Desk {
         let environment = Environment { current_dir: self.root(), ..Environment::default() };
         let text = format!(
             "cache_dir = {:?}\n{settings}\n[scopes.test]\nroot = {:?}\ninclude_untracked = true\n",
@@ -79,10 +77,10 @@ impl Fixture {
         );
         let config = Config::parse(&text, "sextant.toml", &environment).expect("a valid configuration");
         let scope = config.scope(&Selection { root: None, scope: Some("test".to_owned()) }, &environment).expect("a scope");
-        Engine::open(&config, scope, Arc::new(InProcessParser)).expect("opened")
+        Desk::open(&config, scope, Arc::new(InProcessParser)).expect("opened")
     }
 
-    fn engine(&self) -> Engine {
+    fn engine(&self) -> Desk {
         self.engine_with("cache", "")
     }
 
@@ -90,9 +88,9 @@ impl Fixture {
     fn clean(&self) -> String {
         let other = tempfile::tempdir_in(self.folder.path()).expect("a temporary folder");
         let name = other.path().file_name().expect("named").to_string_lossy().into_owned();
-        let mut engine = self.engine_with(&name, "");
+        let engine = self.engine_with(&name, "");
         engine.index().expect("indexed");
-        dump(&mut engine)
+        dump(&engine)
     }
 }
 
@@ -101,7 +99,7 @@ fn admission(on_stale: OnStale) -> Admission {
 }
 
 /// Asks for the number of nodes of a name.
-fn count(engine: &mut Engine, name: &str, on_stale: OnStale) -> Result<usize, &'static str> {
+fn count(engine: &Desk, name: &str, on_stale: OnStale) -> Result<usize, &'static str> {
     let operation = |snapshot: &super::Snapshot| {
         snapshot.generation().nodes_named(name, &PathPrefix::default(), 100).expect("readable").len()
     };
@@ -109,7 +107,7 @@ fn count(engine: &mut Engine, name: &str, on_stale: OnStale) -> Result<usize, &'
 }
 
 /// Returns the whole graph as text, without what depends on the cache.
-fn dump(engine: &mut Engine) -> String {
+fn dump(engine: &Desk) -> String {
     engine.ask(admission(OnStale::Refuse), |snapshot| dump_of(snapshot.generation())).expect("fresh").value
 }
 
@@ -137,21 +135,21 @@ fn with_ranks(text: &str) -> String {
 #[test]
 fn what_was_indexed_is_answered_while_it_is_true() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
-    assert_eq!(count(&mut engine, "greet", OnStale::Sync), Err("code_index_missing"));
+    let engine = fixture.engine();
+    assert_eq!(count(&engine, "greet", OnStale::Sync), Err("code_index_missing"));
     let outcome = engine.index().expect("indexed");
     assert_eq!((outcome.status, outcome.extracted_files, outcome.reused_files), (BuildStatus::Published, 2, 0));
     assert_eq!((outcome.counts.files, outcome.counts.definitions), (3, 2));
-    for mut engine in [engine, fixture.engine()] {
-        assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(1));
+    for engine in [engine, fixture.engine()] {
+        assert_eq!(count(&engine, "greet", OnStale::Refuse), Ok(1));
         let answer = engine.ask(admission(OnStale::Refuse), |snapshot| snapshot.checked_at().len()).expect("fresh");
         assert_eq!((answer.value, answer.checked.files, answer.synced), (32, 3, None));
     }
     fixture.write("util.py", "def welcome(name):\n    return name\n");
-    let mut engine = fixture.engine();
-    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Err("code_changed"));
+    let engine = fixture.engine();
+    assert_eq!(count(&engine, "greet", OnStale::Refuse), Err("code_changed"));
     fixture.write("util.py", UTIL);
-    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(1));
+    assert_eq!(count(&engine, "greet", OnStale::Refuse), Ok(1));
 }
 
 #[test]
@@ -159,19 +157,19 @@ fn a_stale_scope_is_synced_first_when_it_may_be() {
     let fixture = Fixture::small();
     fixture.engine().index().expect("indexed");
     fixture.write("util.py", "def welcome(name):\n    return name\n");
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     let answer = engine.ask(admission(OnStale::Sync), |_| ()).expect("synced");
     assert_eq!(answer.synced.map(|outcome| (outcome.status, outcome.extracted_files)), Some((BuildStatus::Published, 1)));
-    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(0));
-    assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Ok(1));
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(count(&engine, "greet", OnStale::Refuse), Ok(0));
+    assert_eq!(count(&engine, "welcome", OnStale::Refuse), Ok(1));
+    assert_eq!(dump(&engine), fixture.clean());
 }
 
 #[test]
 fn what_was_prepared_need_not_be_done_again_and_changes_no_answer() {
     let fixture = Fixture::new(&[("util.py", UTIL), ("main.py", MAIN), ("gone/x.py", "import util\n"), ("README.md", "# T\n")]);
     let hint = |paths: &[&str]| Hint::Paths(paths.iter().map(|path| RepoPath::parse(path).expect("a path")).collect());
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     let none = Cancel::default();
     assert_eq!(engine.prepare(&hint(&["util.py"]), &none).expect("passed over"), Prepared::default());
     engine.index().expect("indexed");
@@ -182,10 +180,10 @@ fn what_was_prepared_need_not_be_done_again_and_changes_no_answer() {
     std::fs::remove_dir_all(fixture.root().join("gone")).expect("removed");
     let prepared = engine.prepare(&hint(&["README.md", "gone", "never.py", "new", "util.py"]), &none).expect("prepared");
     assert_eq!(prepared, Prepared { files: 4, extracted: 2, resolved: 3, cancelled: false });
-    assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Err("code_changed"), "nothing is published");
+    assert_eq!(count(&engine, "welcome", OnStale::Refuse), Err("code_changed"), "nothing is published");
     let outcome = engine.sync().expect("synced");
     assert_eq!((outcome.status, outcome.extracted_files, outcome.resolved_files), (BuildStatus::Published, 0, 0));
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(dump(&engine), fixture.clean());
 
     // A hint that is wrong, one that is late, and a change that none told of.
     fixture.write("util.py", UTIL);
@@ -193,7 +191,7 @@ fn what_was_prepared_need_not_be_done_again_and_changes_no_answer() {
     fixture.write("util.py", "def late(): pass\n");
     fixture.write("main.py", "from util import late\nlate()\n");
     assert_eq!(engine.sync().expect("synced").extracted_files, 2);
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(dump(&engine), fixture.clean());
 
     // Cancelled, and then anything may have changed.
     fixture.write("util.py", UTIL);
@@ -202,26 +200,26 @@ fn what_was_prepared_need_not_be_done_again_and_changes_no_answer() {
     assert!(engine.prepare(&Hint::Rescan, &cancelled).expect("ended early").cancelled);
     engine.prepare(&Hint::Rescan, &none).expect("prepared");
     assert_eq!(engine.sync().expect("synced").resolved_files, 0);
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(dump(&engine), fixture.clean());
 
     // A new process that prepares first.
     fixture.write("main.py", MAIN);
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.prepare(&Hint::Rescan, &none).expect("prepared");
     let outcome = engine.sync().expect("synced");
     assert_eq!((outcome.extracted_files, outcome.resolved_files), (0, 0));
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(dump(&engine), fixture.clean());
 }
 
 #[test]
 fn a_journal_tells_what_changed_in_the_graph() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.keep_journal(true);
     assert_eq!(engine.take_difference(), None);
     engine.index().expect("indexed");
     assert_eq!(engine.take_difference(), None, "there is nothing to compare with");
-    let mut check = |path: &str, text: &str, want: &str| {
+    let check = |path: &str, text: &str, want: &str| {
         fixture.write(path, text);
         engine.sync().expect("synced");
         let Difference { files, edges_added, edges_removed, unbound } = engine.take_difference().expect("the second");
@@ -252,7 +250,7 @@ fn a_journal_tells_what_changed_in_the_graph() {
 #[test]
 fn a_change_under_the_operation_is_refused_or_answered_anew() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
     let edit = |times: &mut u32| {
         *times += 1;
@@ -297,19 +295,19 @@ fn a_new_process_reads_only_what_changed() {
     std::fs::rename(fixture.root().join("util.py"), fixture.root().join("tools.py")).expect("renamed");
     let outcome = fixture.engine().sync().expect("synced");
     assert_eq!((outcome.extracted_files, outcome.reused_files, outcome.removed_files), (0, 2, 1));
-    assert_eq!(dump(&mut fixture.engine()), fixture.clean());
+    assert_eq!(dump(&fixture.engine()), fixture.clean());
     // Without the facts cache they are made from the stored sources.
     std::fs::remove_dir_all(fixture.folder.path().join("cache/facts")).expect("there was one");
     fixture.delete("main.py");
     let outcome = fixture.engine().sync().expect("synced");
     assert_eq!((outcome.extracted_files, outcome.removed_files), (1, 1));
-    assert_eq!(dump(&mut fixture.engine()), fixture.clean());
+    assert_eq!(dump(&fixture.engine()), fixture.clean());
 }
 
 #[test]
 fn a_body_edit_resolves_one_file() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.sync().expect("the first build");
     engine.listen(true);
     fixture.write("util.py", "def greet(name):\n    return name.upper()\n");
@@ -317,13 +315,13 @@ fn a_body_edit_resolves_one_file() {
     let log = engine.take_log();
     let edges: Vec<_> = log.iter().filter(|query| query.starts_with("file_edges")).collect();
     assert_eq!(edges, ["file_edges util.py"], "{log:?}");
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(dump(&engine), fixture.clean());
 }
 
 #[test]
 fn incremental_equals_clean() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
     let edits: &[(&str, Option<&str>)] = &[
         ("util.py", Some("import main\n\n\ndef greet(name):\n    return main.main()\n")),
@@ -343,15 +341,15 @@ fn incremental_equals_clean() {
             None => fixture.delete(path),
         }
         engine.sync().expect("synced");
-        assert_eq!(dump(&mut engine), fixture.clean(), "after {path}, in one process");
+        assert_eq!(dump(&engine), fixture.clean(), "after {path}, in one process");
     }
-    assert_eq!(dump(&mut fixture.engine()), fixture.clean());
+    assert_eq!(dump(&fixture.engine()), fixture.clean());
 }
 
 #[test]
 fn only_the_expected_generation_answers() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     let fingerprint = engine.index().expect("indexed").fingerprint;
     let expecting = |fingerprint| Admission { expected_fingerprint: Some(fingerprint), ..admission(OnStale::Sync) };
     assert!(engine.ask(expecting(fingerprint), |_| ()).is_ok());
@@ -376,20 +374,20 @@ fn the_fingerprint_is_of_what_it_covers() {
 fn git_is_part_of_the_state() {
     let fixture = Fixture::small();
     fixture.git(&["init", "-q", "-b", "main"]);
-    let dirty = |engine: &mut Engine| {
+    let dirty = |engine: &Desk| {
         engine.ask(admission(OnStale::Sync), |snapshot| snapshot.generation().identity().dirty).expect("answered").value
     };
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
-    assert!(dirty(&mut engine));
+    assert!(dirty(&engine));
     fixture.git(&["add", "."]);
     fixture.git(&["commit", "-q", "-m", "first"]);
-    assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Err("code_changed"));
-    assert!(!dirty(&mut engine));
+    assert_eq!(count(&engine, "greet", OnStale::Refuse), Err("code_changed"));
+    assert!(!dirty(&engine));
     fixture.write("util.py", "");
     assert!(dirty(&mut fixture.engine()));
     fixture.git(&["checkout", "-q", "-b", "other"]);
-    assert_eq!(count(&mut fixture.engine(), "greet", OnStale::Refuse), Err("code_changed"));
+    assert_eq!(count(&fixture.engine(), "greet", OnStale::Refuse), Err("code_changed"));
     fixture.git(&["checkout", "-q", "--", "util.py"]);
     assert!(!dirty(&mut fixture.engine()));
 }
@@ -397,36 +395,36 @@ fn git_is_part_of_the_state() {
 #[test]
 fn status_says_what_was_checked() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
-    let words = |engine: &mut Engine| {
+    let engine = fixture.engine();
+    let words = |engine: &Desk| {
         let status = engine.status();
         (status.status, status.freshness, status.reason)
     };
     let code = |code: &str| Some(code.to_owned());
-    assert_eq!(words(&mut engine), (StatusWord::Missing, Freshness::Unknown, code("code_index_missing")));
+    assert_eq!(words(&engine), (StatusWord::Missing, Freshness::Unknown, code("code_index_missing")));
     let fingerprint = engine.index().expect("indexed").fingerprint;
-    assert_eq!(words(&mut engine), (StatusWord::Ready, Freshness::Fresh, None));
+    assert_eq!(words(&engine), (StatusWord::Ready, Freshness::Fresh, None));
     let status = engine.status();
     assert_eq!(status.fingerprint, Some(fingerprint.hex()));
     assert!(matches!(status.last_build.expect("recorded").build, LastBuild::Ready { extracted_files: 2, .. }));
     fixture.write("new.py", "");
-    assert_eq!(words(&mut engine), (StatusWord::Stale, Freshness::Stale, code("code_changed")));
+    assert_eq!(words(&engine), (StatusWord::Stale, Freshness::Stale, code("code_changed")));
     let mut disabled = fixture.engine_with("cache", "enabled = false");
     assert_eq!(words(&mut disabled), (StatusWord::Disabled, Freshness::Unknown, code("code_disabled")));
-    assert_eq!(count(&mut disabled, "greet", OnStale::Sync), Err("code_disabled"));
-    assert!(matches!(disabled.sync(), Err(EngineError::Disabled)));
+    assert_eq!(count(&disabled, "greet", OnStale::Sync), Err("code_disabled"));
+    assert_eq!(disabled.sync().map_err(|error| error.code()).err(), Some("code_disabled"));
 }
 
 #[test]
 fn a_failed_build_leaves_what_serves() {
     let fixture = Fixture::small();
     fixture.engine().index().expect("indexed");
-    let mut limited = fixture.engine_with("cache", "[limits]\nmax_files = 1");
+    let limited = fixture.engine_with("cache", "[limits]\nmax_files = 1");
     assert_eq!(limited.sync().map_err(|error| error.code()).err(), Some("repository_limit_exceeded"));
     let status = fixture.engine().status();
     assert_eq!((status.status, status.freshness), (StatusWord::Ready, Freshness::Fresh));
     assert!(matches!(status.last_build.expect("recorded").build, LastBuild::Failed { .. }));
-    assert_eq!(count(&mut fixture.engine(), "greet", OnStale::Refuse), Ok(1));
+    assert_eq!(count(&fixture.engine(), "greet", OnStale::Refuse), Ok(1));
 }
 
 #[test]
@@ -439,9 +437,9 @@ fn damage_is_refused_and_repaired() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&database, bytes).expect("written");
-    assert_eq!(count(&mut fixture.engine(), "greet", OnStale::Refuse), Err("index_integrity_failed"));
+    assert_eq!(count(&fixture.engine(), "greet", OnStale::Refuse), Err("index_integrity_failed"));
     assert_eq!(fixture.engine().sync().expect("repaired").status, BuildStatus::Published);
-    assert_eq!(dump(&mut fixture.engine()), clean);
+    assert_eq!(dump(&fixture.engine()), clean);
 }
 
 #[test]
@@ -454,7 +452,7 @@ fn a_damaged_source_is_never_shown_and_repaired() {
     let start = bytes.windows(UTIL.len()).position(|window| window == UTIL.as_bytes()).expect("stored as it is");
     bytes[start] ^= 1;
     std::fs::write(&pack, bytes).expect("written");
-    let source = |engine: &mut Engine, on_stale| {
+    let source = |engine: &Desk, on_stale| {
         let operation = |snapshot: &super::Snapshot| snapshot.generation().source("util.py").ok().flatten();
         engine.ask(admission(on_stale), operation).map(|answer| answer.value).map_err(|error| error.code())
     };
@@ -473,16 +471,16 @@ fn find(folder: &std::path::Path, name: &str) -> Option<PathBuf> {
 #[test]
 fn clear_removes_the_index() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
     let cleared = engine.clear().expect("cleared");
     assert_eq!((cleared.status, cleared.retained_reader_generations), ("cleared", 0));
-    assert_eq!(count(&mut engine, "greet", OnStale::Sync), Err("code_index_missing"));
+    assert_eq!(count(&engine, "greet", OnStale::Sync), Err("code_index_missing"));
     assert_eq!(engine.sync().expect("built anew").status, BuildStatus::Published);
 }
 
 /// Asks for the fingerprint of the baseline, as `changes` and `impact_changes` do.
-fn baseline(engine: &mut Engine, baseline: Baseline, on_stale: OnStale) -> Result<String, &'static str> {
+fn baseline(engine: &Desk, baseline: Baseline, on_stale: OnStale) -> Result<String, &'static str> {
     let operation = |snapshot: &super::Snapshot| snapshot.baseline().map(|baseline| baseline.identity().fingerprint.hex());
     let answer = engine.ask(Admission { baseline, ..admission(on_stale) }, operation).map_err(|error| error.code())?;
     Ok(answer.value.expect("one was asked for"))
@@ -491,47 +489,47 @@ fn baseline(engine: &mut Engine, baseline: Baseline, on_stale: OnStale) -> Resul
 #[test]
 fn a_named_baseline_outlives_the_sync_of_its_question() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("code_index_missing"));
+    let engine = fixture.engine();
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Err("code_index_missing"));
     engine.index().expect("indexed");
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
     let mut built = Vec::new();
     for name in ["one", "two", "three"] {
         fixture.write("more.py", &format!("def {name}(): pass\n"));
         built.push(engine.sync().expect("synced").fingerprint);
     }
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Ok(built[1].hex()));
-    assert_eq!(baseline(&mut engine, Baseline::Kept(built[0]), OnStale::Refuse), Err("baseline_unavailable"));
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Ok(built[1].hex()));
+    assert_eq!(baseline(&engine, Baseline::Kept(built[0]), OnStale::Refuse), Err("baseline_unavailable"));
     fixture.write("more.py", "def four(): pass\n");
-    assert_eq!(baseline(&mut engine, Baseline::Kept(built[1]), OnStale::Refuse), Err("code_changed"));
+    assert_eq!(baseline(&engine, Baseline::Kept(built[1]), OnStale::Refuse), Err("code_changed"));
     // The sync lets go of what was the previous one, and the question keeps it.
-    assert_eq!(baseline(&mut engine, Baseline::Kept(built[1]), OnStale::Sync), Ok(built[1].hex()));
-    assert_eq!(baseline(&mut engine, Baseline::Kept(built[1]), OnStale::Refuse), Err("baseline_unavailable"));
+    assert_eq!(baseline(&engine, Baseline::Kept(built[1]), OnStale::Sync), Ok(built[1].hex()));
+    assert_eq!(baseline(&engine, Baseline::Kept(built[1]), OnStale::Refuse), Err("baseline_unavailable"));
     fixture.write("more.py", "def five(): pass\n");
     let before = engine.kept()[0].fingerprint;
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Sync), Ok(before.hex()));
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Sync), Ok(before.hex()));
 }
 
 #[test]
 fn a_baseline_follows_what_another_process_publishes() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
     fixture.write("more.py", "def one(): pass\n");
     let first = engine.sync().expect("synced").fingerprint;
     // This engine holds its generation open while another one publishes.
-    assert_eq!(count(&mut engine, "one", OnStale::Refuse), Ok(1));
+    assert_eq!(count(&engine, "one", OnStale::Refuse), Ok(1));
     fixture.write("more.py", "def two(): pass\n");
     fixture.engine().sync().expect("synced");
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Ok(first.hex()));
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Ok(first.hex()));
     fixture.engine().clear().expect("cleared");
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("code_index_missing"));
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Err("code_index_missing"));
 }
 
 #[test]
 fn a_damaged_baseline_is_refused_and_then_forgotten() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
     fixture.write("more.py", "def one(): pass\n");
     engine.sync().expect("synced");
@@ -550,12 +548,12 @@ fn a_damaged_baseline_is_refused_and_then_forgotten() {
     // Under this name only: generations may share a file.
     std::fs::remove_file(older).expect("removable");
     std::fs::write(older, bytes).expect("writable");
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("index_integrity_failed"));
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Err("index_integrity_failed"));
     // What serves is whole, and goes on serving.
-    assert_eq!(count(&mut engine, "one", OnStale::Refuse), Ok(1));
+    assert_eq!(count(&engine, "one", OnStale::Refuse), Ok(1));
     engine.sync().expect("synced");
-    assert_eq!(baseline(&mut engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
-    assert_eq!(dump(&mut engine), fixture.clean());
+    assert_eq!(baseline(&engine, Baseline::Previous, OnStale::Refuse), Err("baseline_unavailable"));
+    assert_eq!(dump(&engine), fixture.clean());
 }
 
 /// Lets `change` happen at the given moment of every scan while `run` does its work.
@@ -573,7 +571,7 @@ fn while_changing<R>(moment: Moment, mut change: impl FnMut(usize) + 'static, ru
 #[test]
 fn a_worktree_that_keeps_changing_is_busy_and_the_index_serves() {
     let fixture = Fixture::small();
-    let mut engine = fixture.engine();
+    let engine = fixture.engine();
     engine.index().expect("indexed");
     let file = fixture.root().join("util.py");
     let grow = move |times: usize| std::fs::write(&file, format!("{UTIL}# {times}\n")).expect("written");
@@ -584,9 +582,9 @@ fn a_worktree_that_keeps_changing_is_busy_and_the_index_serves() {
         let index = while_changing(moment, grow.clone(), || fixture.engine().index().map(|outcome| outcome.status));
         assert_eq!(index.map_err(|error| error.code()), Err("workspace_busy"), "{moment:?}");
         fixture.write("util.py", UTIL);
-        assert_eq!(count(&mut engine, "greet", OnStale::Refuse), Ok(1), "what was published serves");
+        assert_eq!(count(&engine, "greet", OnStale::Refuse), Ok(1), "what was published serves");
     }
-    let asked = while_changing(Moment::Opened, grow, || count(&mut engine, "greet", OnStale::Refuse));
+    let asked = while_changing(Moment::Opened, grow, || count(&engine, "greet", OnStale::Refuse));
     assert_eq!(asked, Err("workspace_busy"));
 }
 
@@ -595,7 +593,7 @@ fn a_worktree_that_changes_once_during_a_build_is_built_as_it_came_to_be() {
     for moment in [Moment::GitRead, Moment::Listed, Moment::Opened, Moment::Read] {
         for scan in 1..=2 {
             let fixture = Fixture::small();
-            let mut engine = fixture.engine();
+            let engine = fixture.engine();
             engine.index().expect("indexed");
             fixture.write("main.py", &format!("{MAIN}\n\ngreet('y')\n"));
             let file = fixture.root().join("util.py");
@@ -605,8 +603,8 @@ fn a_worktree_that_changes_once_during_a_build_is_built_as_it_came_to_be() {
                 }
             };
             while_changing(moment, change, || engine.sync()).expect("synced");
-            assert_eq!(count(&mut engine, "welcome", OnStale::Refuse), Ok(1), "{moment:?} of scan {scan}");
-            assert_eq!(dump(&mut engine), fixture.clean(), "{moment:?} of scan {scan}");
+            assert_eq!(count(&engine, "welcome", OnStale::Refuse), Ok(1), "{moment:?} of scan {scan}");
+            assert_eq!(dump(&engine), fixture.clean(), "{moment:?} of scan {scan}");
         }
     }
 }

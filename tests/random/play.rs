@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use sextant::config::{Config, Environment, OnStale, Selection};
-use sextant::engine::{Admission, Baseline, Cancel, Engine, Snapshot};
+use sextant::engine::{Admission, Baseline, Cancel, Desk, Snapshot};
 use sextant::model::Fingerprint;
 use sextant::parse::InProcessParser;
 use sextant::query::{self, export, request};
@@ -69,7 +69,7 @@ pub fn play(sequence: &Sequence) -> Result<Played, Difference> {
 struct Stage {
     sandbox: Sandbox,
     root: PathBuf,
-    kept: Engine,
+    kept: Desk,
     /// What half of the stories are told of each edit, more or less; the other half hear nothing.
     hints: Option<Unreliable>,
     clean_builds: u32,
@@ -174,13 +174,13 @@ impl Stage {
             played.bulks += u64::from(stage.name == "store");
         }
         let mut requests = None;
-        let kept = says(&mut self.kept, &mut requests, dice)?;
+        let kept = says(&self.kept, &mut requests, dice)?;
 
         self.clean_builds += 1;
         let name = format!("clean-{}", self.clean_builds);
-        let mut clean = engine(&self.sandbox.path(), &self.root, &name);
+        let clean = engine(&self.sandbox.path(), &self.root, &name);
         clean.index().map_err(|error| format!("the clean build failed: {}", error.code()))?;
-        let fresh = says(&mut clean, &mut requests, dice)?;
+        let fresh = says(&clean, &mut requests, dice)?;
         drop(clean);
         fs::remove_dir_all(self.sandbox.path().join(name)).map_err(|error| error.to_string())?;
 
@@ -206,12 +206,12 @@ impl Stage {
     }
 }
 
-fn engine(folder: &Path, root: &Path, cache: &str) -> Engine {
+fn engine(folder: &Path, root: &Path, cache: &str) -> Desk {
     let environment = Environment { current_dir: root.to_owned(), ..Environment::default() };
     let text = format!("cache_dir = {:?}\n[scopes.random]\nroot = {root:?}\ninclude_untracked = true\n", folder.join(cache));
     let config = Config::parse(&text, "sextant.toml", &environment).expect("a valid configuration");
     let scope = config.scope(&Selection { root: None, scope: Some("random".to_owned()) }, &environment).expect("a scope");
-    Engine::open(&config, scope, Arc::new(InProcessParser)).expect("the root can be read")
+    Desk::open(&config, scope, Arc::new(InProcessParser)).expect("the root can be read")
 }
 
 fn admission(on_stale: OnStale) -> Admission {
@@ -219,7 +219,7 @@ fn admission(on_stale: OnStale) -> Admission {
 }
 
 /// Asks one side for its export and for the answers to `requests`, which the first side asked chooses.
-fn says(engine: &mut Engine, requests: &mut Option<Vec<Value>>, dice: &mut Dice) -> Result<Says, String> {
+fn says(engine: &Desk, requests: &mut Option<Vec<Value>>, dice: &mut Dice) -> Result<Says, String> {
     let operation = |snapshot: &Snapshot| {
         let mut rows = Vec::new();
         export::write(snapshot, &mut rows).map_err(|error| error.to_string())?;

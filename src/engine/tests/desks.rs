@@ -1,6 +1,11 @@
 //! Many threads at the desk of one scope.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use crate::config::ParserHost;
 use crate::engine::Desks;
@@ -52,4 +57,174 @@ fn who_panics_leaves_the_desk_to_others() {
     assert_eq!(desk.sync().expect("synced").extracted_files, 1);
     desk.unload();
     assert_eq!(desk.sync().expect("synced").extracted_files, 0);
+}
+
+/// Longest wait for something that must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stops a thread at a moment of a scan: says that it is there, and waits until it may go on.
+struct Stop {
+    there: Sender<()>,
+    go_on: Receiver<()>,
+}
+
+impl Stop {
+    fn new() -> (Self, Receiver<()>, Sender<()>) {
+        let ((there, is_there), (go, go_on)) = (channel(), channel());
+        (Self { there, go_on }, is_there, go)
+    }
+
+    fn here(&self) {
+        self.there.send(()).expect("the test waits for it");
+        self.go_on.recv_timeout(PATIENCE).expect("the test lets it go on");
+    }
+
+    /// Runs something whose first scan stops when every file was read.
+    fn at_the_end_of_the_first_scan<R>(self, run: impl FnOnce() -> R) -> R {
+        let mut stop = Some(self);
+        let hook = move |moment: Moment, path: &str| {
+            if moment == Moment::Read && path == "util.py" {
+                stop.take().into_iter().for_each(|stop| stop.here());
+            }
+        };
+        during(hook, run)
+    }
+}
+
+fn wait_for(what: &str, met: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !met() {
+        assert!(Instant::now() < until, "{what} does not come");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn nobody_is_answered_from_a_look_that_began_before_they_came() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.sync().expect("the first build");
+    for on_stale in [OnStale::Refuse, OnStale::Sync] {
+        fixture.write("util.py", UTIL);
+        desk.sync().expect("synced");
+        let (stop, is_there, go) = Stop::new();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| stop.at_the_end_of_the_first_scan(|| count(&desk, "greet", OnStale::Refuse)));
+            is_there.recv_timeout(PATIENCE).expect("it reads");
+            // All was read; now it changes, and then others come.
+            fixture.write("util.py", "def welcome(name):\n    return name\n");
+            let later: Vec<_> = (0..8).map(|_| scope.spawn(|| count(&desk, "welcome", on_stale))).collect();
+            wait_for("the others", || desk.present().0 == 9);
+            go.send(()).expect("it waits");
+            assert_eq!(first.join().expect("no panic"), Err("code_changed"), "its second look sees it");
+            let want = if on_stale == OnStale::Sync { Ok(1) } else { Err("code_changed") };
+            assert!(later.into_iter().all(|one| one.join().expect("no panic") == want));
+        });
+    }
+}
+
+#[test]
+fn who_comes_together_shares_the_looks() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.sync().expect("the first build");
+    let (stop, is_there, go) = Stop::new();
+    let checked = |desk: &Desk| desk.ask(admission(OnStale::Refuse), |snapshot| snapshot.checked_at().to_owned());
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| stop.at_the_end_of_the_first_scan(|| checked(&desk)));
+        is_there.recv_timeout(PATIENCE).expect("it reads");
+        let later: Vec<_> = (0..8).map(|_| scope.spawn(|| checked(&desk).expect("fresh").value)).collect();
+        wait_for("the others", || desk.present().0 == 9);
+        go.send(()).expect("it waits");
+        let first = first.join().expect("no panic").expect("fresh").value;
+        let times: BTreeSet<String> = later.into_iter().map(|one| one.join().expect("no panic")).collect();
+        assert!(times.len() == 1 && !times.contains(&first), "{first} {times:?}");
+    });
+}
+
+#[test]
+fn a_burst_of_syncs_is_two_builds() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.sync().expect("the first build");
+    fixture.write("main.py", "import util\n");
+    let (stop, is_there, go) = Stop::new();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| stop.at_the_end_of_the_first_scan(|| desk.sync().expect("synced")));
+        is_there.recv_timeout(PATIENCE).expect("it reads");
+        fixture.write("util.py", "def welcome(name):\n    return name\n");
+        let burst: Vec<_> = (0..50).map(|_| scope.spawn(|| desk.sync().expect("synced"))).collect();
+        wait_for("the burst", || desk.present().1 == 51);
+        go.send(()).expect("it waits");
+        running.join().expect("no panic");
+        let outcomes: Vec<_> = burst.into_iter().map(|one| one.join().expect("no panic")).collect();
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]), "one build for all of them");
+    });
+    assert_eq!(dump(&desk), fixture.clean());
+}
+
+/// Counts the scans of what `run` does on this thread, and calls `hook` at each of their moments with the number of the scan, from 1.
+fn scans<R>(mut hook: impl FnMut(u32, Moment, &str) + 'static, run: impl FnOnce() -> R) -> (R, u32) {
+    let count = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&count);
+    let at = move |moment: Moment, path: &str| {
+        counted.set(counted.get() + u32::from(moment == Moment::GitRead));
+        hook(counted.get(), moment, path);
+    };
+    let result = during(at, run);
+    (result, count.get())
+}
+
+#[test]
+fn a_question_looks_no_more_often_than_the_promise_needs() {
+    let fixture = Fixture::small();
+    for desk in [fixture.engine(), fixture.engine()] {
+        desk.sync().expect("synced");
+        let asked = |on_stale: OnStale| scans(|_, _, _| {}, || count(&desk, "greet", on_stale));
+        assert_eq!(asked(OnStale::Sync), (Ok(1), 2));
+        fixture.write("util.py", "def greet():\n    return 1\n");
+        assert_eq!(asked(OnStale::Refuse), (Err("code_changed"), 1));
+        // One that finds out and begins the sync, one that ends it and is the check, and one after the operation.
+        assert_eq!(asked(OnStale::Sync), (Ok(1), 3));
+        fixture.write("util.py", UTIL);
+        let (outcome, looks) = scans(|_, _, _| {}, || desk.sync().expect("synced"));
+        assert_eq!((outcome.extracted_files, looks), (0, 2), "its facts are cached");
+        assert_eq!(scans(|_, _, _| {}, || desk.sync().expect("synced").status), (BuildStatus::Unchanged, 1));
+    }
+}
+
+#[test]
+fn an_edit_between_any_two_looks_of_a_stale_question_is_seen() {
+    // The scan, a moment of it, and which of the times that a file gets there: in the first scan when all was read; as what is new is read
+    // after it; before the scan that ends the sync; within it; before the one after the operation.
+    let moments: &[(u32, Moment, &str)] = &[
+        (1, Moment::Read, "util.py"),
+        (1, Moment::Opened, "main.py"),
+        (2, Moment::GitRead, ""),
+        (2, Moment::Read, "util.py"),
+        (3, Moment::GitRead, ""),
+        (3, Moment::Read, "util.py"),
+    ];
+    for (scan, moment, path) in moments.iter().copied() {
+        let fixture = Fixture::small();
+        let desk = fixture.engine();
+        desk.sync().expect("the first build");
+        fixture.write("main.py", "from util import greet\n\n\ndef main():\n    greet('y')\n");
+        let (file, mut times) = (fixture.root().join("main.py"), 0);
+        let edit = move |number: u32, at: Moment, of: &str| {
+            times += u32::from((number, at, of) == (scan, moment, path));
+            // What is new is opened once as it is looked at, and once as it is taken in.
+            let is_due = if moment == Moment::Opened { times == 2 } else { times == 1 };
+            if is_due && (number, at, of) == (scan, moment, path) {
+                std::fs::write(&file, "from util import greet\n\n\ndef other():\n    greet('z')\n").expect("written");
+            }
+        };
+        let (answer, _) = scans(edit, || count(&desk, "other", OnStale::Sync));
+        let last = (scan, moment) == (3, Moment::Read);
+        // What happens when a file was read for the last time is after the answer.
+        assert_eq!(answer, Ok(usize::from(!last)), "scan {scan} {moment:?} {path}");
+        if !last {
+            assert_eq!(dump(&desk), fixture.clean(), "scan {scan} {moment:?} {path}");
+        }
+    }
 }

@@ -1,0 +1,72 @@
+//! Looks at the whole worktree, which the checks of many requests and builds share.
+//!
+//! Must not know what a look is compared with. Invariant: whoever asks for a look is given one that began after it asked.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::model::{ContentHash, GenerationId};
+use crate::workspace::{Capture, Visitor};
+
+use super::EngineError;
+use super::report::now;
+use super::scope::Scope;
+use super::turnstile::Turnstile;
+
+/// How much a check looked at, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Included files, all of them read and hashed.
+    pub files: u64,
+    pub bytes: u64,
+    pub elapsed: Duration,
+}
+
+/// What the worktree was at one time: every included byte was read.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub capture: Capture,
+    /// See [`Scope::state`].
+    pub state: ContentHash,
+    pub checked: Checked,
+    /// When it began, RFC 3339 with microseconds and offset `+00:00`.
+    pub began: String,
+}
+
+impl Look {
+    /// Reads the whole worktree, until the deadline, and gives each included file to `visit`.
+    pub fn take(scope: &Scope, deadline: Instant, visit: &Visitor<'_>) -> Result<Self, EngineError> {
+        let (began, started) = (now(), Instant::now());
+        let capture = scope.capture(deadline, visit)?;
+        let state = scope.state(&capture);
+        let (files, bytes) = capture.included();
+        Ok(Self { capture, state, checked: Checked { files, bytes, elapsed: started.elapsed() }, began })
+    }
+}
+
+/// A look that saw something else than a generation holds.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub look: Arc<Look>,
+    pub from: GenerationId,
+}
+
+/// The looks at one worktree: one at a time.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    turnstile: Turnstile<(), Result<Arc<Look>, Arc<EngineError>>>,
+}
+
+impl Looks {
+    /// Takes a look, or shares one that begins from now on; `limit` is the time that `deadline` came from.
+    pub fn look(&self, scope: &Scope, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
+        let run = |until: Instant| Look::take(scope, until, &|_, _, _| {}).map(Arc::new).map_err(Arc::new);
+        let shared = self.turnstile.pass((), deadline, run).unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })));
+        shared.map_err(EngineError::of_shared)
+    }
+    /// Returns how many wait for a look or take one.
+    #[cfg(test)]
+    pub fn present(&self) -> usize {
+        self.turnstile.present()
+    }
+}

@@ -1,0 +1,314 @@
+//! The turnstile before work that requests share: one round of it runs at a time, and others wait for the next one together.
+//!
+//! Must not know what the work is. Invariant: what a request is given came of a round that began after the request arrived. Who arrives
+//! while a round runs waits for the next one of its kind, which all share who came before it began.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Lets requests through to rounds of work, those of one kind `K` together. `T` is what a round gives to each of them.
+#[derive(Debug)]
+pub(super) struct Turnstile<K, T> {
+    hall: Mutex<Hall<K, T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Hall<K, T> {
+    /// Rounds that are waited for, that run, or of which somebody has not heard the end, in the order they were called for.
+    rounds: BTreeMap<u64, Round<K, T>>,
+    is_running: bool,
+    /// Numbers that were given out, to rounds and requests.
+    given: u64,
+}
+
+#[derive(Debug)]
+struct Round<K, T> {
+    kind: K,
+    stage: Stage<T>,
+    /// Until when each request waits.
+    patience: BTreeMap<u64, Instant>,
+}
+
+#[derive(Debug)]
+enum Stage<T> {
+    Waiting,
+    Running,
+    Done(T),
+    /// Whoever ran it panicked.
+    Abandoned,
+}
+
+impl<K, T> Default for Turnstile<K, T> {
+    fn default() -> Self {
+        let hall = Hall { rounds: BTreeMap::new(), is_running: false, given: 0 };
+        Self { hall: Mutex::new(hall), changed: Condvar::new() }
+    }
+}
+
+impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
+    /// Takes part in the next round of a kind and returns what came of it; `None` when `deadline` passes before that.
+    ///
+    /// One of those who share a round runs it, on its own thread: the one that has most time, so that the round may take as long as
+    /// anybody waits for it. It is told until when that is.
+    pub fn pass(&self, kind: K, deadline: Instant, run: impl FnOnce(Instant) -> T) -> Option<T> {
+        let mut hall = self.hall();
+        let me = hall.number();
+        let mut round = hall.enter(kind, me, deadline);
+        while !hall.is_turn_of(round, me) {
+            match hall.stage(round) {
+                Some(Stage::Done(outcome)) => {
+                    let outcome = outcome.clone();
+                    hall.leave(round, me);
+                    return Some(outcome);
+                }
+                Some(Stage::Waiting | Stage::Running) => {}
+                Some(Stage::Abandoned) | None => {
+                    hall.leave(round, me);
+                    round = hall.enter(kind, me, deadline);
+                    continue;
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                hall.leave(round, me);
+                // It may have been the one to run the round.
+                self.changed.notify_all();
+                return None;
+            }
+            hall = self.changed.wait_timeout(hall, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let until = hall.begin(round, deadline);
+        drop(hall);
+        let mut running = Running { turnstile: self, round, me, ended: Stage::Abandoned };
+        let outcome = run(until);
+        running.ended = Stage::Done(outcome.clone());
+        Some(outcome)
+    }
+
+    /// Returns how many requests wait or run a round.
+    #[cfg(test)]
+    pub fn present(&self) -> usize {
+        self.hall().rounds.values().map(|round| round.patience.len()).sum()
+    }
+
+    fn hall(&self) -> MutexGuard<'_, Hall<K, T>> {
+        // Nothing that can panic runs while it is held.
+        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Copy + Eq, T> Hall<K, T> {
+    fn number(&mut self) -> u64 {
+        self.given += 1;
+        self.given
+    }
+
+    /// Joins the round of a kind that has not begun, or calls for one.
+    fn enter(&mut self, kind: K, me: u64, deadline: Instant) -> u64 {
+        let waiting =
+            self.rounds.iter().find(|(_, round)| round.kind == kind && matches!(round.stage, Stage::Waiting)).map(|(id, _)| *id);
+        let id = waiting.unwrap_or_else(|| self.number());
+        let round = self.rounds.entry(id).or_insert_with(|| Round { kind, stage: Stage::Waiting, patience: BTreeMap::new() });
+        round.patience.insert(me, deadline);
+        id
+    }
+
+    fn leave(&mut self, id: u64, me: u64) {
+        if let Some(round) = self.rounds.get_mut(&id) {
+            round.patience.remove(&me);
+            if round.patience.is_empty() {
+                self.rounds.remove(&id);
+            }
+        }
+    }
+
+    fn stage(&self, id: u64) -> Option<&Stage<T>> {
+        self.rounds.get(&id).map(|round| &round.stage)
+    }
+
+    /// Returns whether a request is to run its round now: nothing runs, no other round was called for before, and nobody of this one has
+    /// more time.
+    fn is_turn_of(&self, id: u64, me: u64) -> bool {
+        let first = self.rounds.iter().find(|(_, round)| matches!(round.stage, Stage::Waiting));
+        let Some((_, round)) = first.filter(|(first, _)| !self.is_running && **first == id) else { return false };
+        round
+            .patience
+            .iter()
+            .max_by_key(|(number, until)| (**until, std::cmp::Reverse(**number)))
+            .is_some_and(|(most, _)| *most == me)
+    }
+
+    /// Begins a round. Returns until when somebody waits for it.
+    fn begin(&mut self, id: u64, deadline: Instant) -> Instant {
+        self.is_running = true;
+        let Some(round) = self.rounds.get_mut(&id) else { return deadline };
+        round.stage = Stage::Running;
+        round.patience.values().copied().max().unwrap_or(deadline)
+    }
+}
+
+/// A round that runs. However that ends, the others hear of it.
+struct Running<'a, K: Copy + Eq, T: Clone> {
+    turnstile: &'a Turnstile<K, T>,
+    round: u64,
+    me: u64,
+    ended: Stage<T>,
+}
+
+impl<K: Copy + Eq, T: Clone> Drop for Running<'_, K, T> {
+    fn drop(&mut self) {
+        let mut hall = self.turnstile.hall();
+        hall.is_running = false;
+        if let Some(round) = hall.rounds.get_mut(&self.round) {
+            round.stage = std::mem::replace(&mut self.ended, Stage::Abandoned);
+        }
+        hall.leave(self.round, self.me);
+        drop(hall);
+        self.turnstile.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    type Rounds = Turnstile<char, usize>;
+
+    /// Longest wait for something that must come.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn far() -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    /// Waits until so many requests are at the turnstile.
+    fn wait_for(rounds: &Rounds, requests: usize) {
+        let until = far();
+        while rounds.present() != requests {
+            assert!(Instant::now() < until, "{requests} requests do not come");
+            thread::yield_now();
+        }
+    }
+
+    /// Work that says when it began, and ends when it is told to.
+    fn stalled() -> (Sender<()>, Receiver<()>, impl FnOnce(Instant) -> usize) {
+        let ((begun, has_begun), (end, may_end)) = (channel(), channel::<()>());
+        let run = move |_: Instant| {
+            begun.send(()).expect("the test waits for it");
+            may_end.recv_timeout(PATIENCE).expect("the test ends it");
+            0
+        };
+        (end, has_begun, run)
+    }
+
+    #[test]
+    fn who_comes_while_a_round_runs_shares_the_next_one() {
+        let (rounds, begun) = (Rounds::default(), AtomicUsize::new(0));
+        let (end, has_begun, first) = stalled();
+        thread::scope(|scope| {
+            let running = scope.spawn(|| rounds.pass('s', far(), first));
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let others: Vec<_> =
+                (0..50).map(|_| scope.spawn(|| rounds.pass('s', far(), |_| begun.fetch_add(1, Ordering::SeqCst) + 1))).collect();
+            wait_for(&rounds, 51);
+            assert_eq!(begun.load(Ordering::SeqCst), 0, "nothing begins beside it");
+            end.send(()).expect("it waits");
+            assert_eq!(running.join().expect("no panic"), Some(0));
+            for other in others {
+                assert_eq!(other.join().expect("no panic"), Some(1), "nobody is given what began before it came");
+            }
+        });
+        assert_eq!(begun.load(Ordering::SeqCst), 1);
+        assert!(rounds.hall().rounds.is_empty(), "nothing is left");
+    }
+
+    #[test]
+    fn kinds_do_not_mix_and_come_in_order() {
+        let (rounds, order) = (Rounds::default(), Mutex::new(String::new()));
+        let (end, has_begun, first) = stalled();
+        thread::scope(|scope| {
+            scope.spawn(|| rounds.pass('s', far(), first));
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            for (count, kind) in "isisv".chars().enumerate() {
+                let (rounds, order) = (&rounds, &order);
+                scope.spawn(move || {
+                    rounds.pass(kind, far(), |_| {
+                        order.lock().expect("no panic").push(kind);
+                        0
+                    })
+                });
+                wait_for(rounds, count + 2);
+            }
+            end.send(()).expect("it waits");
+        });
+        assert_eq!(*order.lock().expect("no panic"), "isv");
+    }
+
+    #[test]
+    fn the_most_patient_runs_the_round_and_others_leave_in_time() {
+        let rounds = Rounds::default();
+        let (end, has_begun, first) = stalled();
+        thread::scope(|scope| {
+            scope.spawn(|| rounds.pass('s', far(), first));
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let soon = Instant::now() + Duration::from_millis(1);
+            assert_eq!(rounds.pass('s', soon, |_| 1), None, "the round before takes too long");
+            let (later, latest) = (far(), far() + PATIENCE);
+            let pass = |until: Instant, me: usize| {
+                let rounds = &rounds;
+                scope.spawn(move || rounds.pass('s', until, |last| if last == latest { me } else { 0 }))
+            };
+            let mut sharing = Vec::new();
+            for (me, until) in [(1, later), (2, latest), (3, later)] {
+                sharing.push(pass(until, me));
+                wait_for(&rounds, me + 1);
+            }
+            end.send(()).expect("it waits");
+            assert!(sharing.into_iter().all(|one| one.join().expect("no panic") == Some(2)));
+        });
+    }
+
+    #[test]
+    fn a_panic_strands_nobody() {
+        let rounds = Rounds::default();
+        let (end, has_begun, first) = stalled();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let failing = |until: Instant| {
+                    first(until);
+                    panic!("a defect of the work")
+                };
+                assert!(catch_unwind(AssertUnwindSafe(|| rounds.pass('s', far(), failing))).is_err());
+            });
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let longest = far() + PATIENCE;
+            let panics = scope.spawn({
+                let rounds = &rounds;
+                move || catch_unwind(AssertUnwindSafe(|| rounds.pass('s', longest, |_| panic!("another one")))).is_err()
+            });
+            wait_for(&rounds, 2);
+            let others: Vec<_> = (0..3).map(|_| scope.spawn(|| rounds.pass('s', far(), |_| 7))).collect();
+            wait_for(&rounds, 5);
+            end.send(()).expect("it waits");
+            assert!(panics.join().expect("it is caught"));
+            assert!(others.into_iter().all(|other| other.join().expect("no panic") == Some(7)));
+        });
+        assert!(rounds.hall().rounds.is_empty());
+    }
+
+    #[test]
+    fn who_comes_alone_runs_it_however_late_it_is() {
+        let rounds = Rounds::default();
+        let past = Instant::now();
+        assert_eq!(rounds.pass('s', past, |until| usize::from(until == past)), Some(1));
+        assert_eq!(rounds.pass('s', past, |_| 2), Some(2));
+    }
+}
