@@ -5,108 +5,15 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::background::{Daemon, as_a_fresh_process, cpu_of, left, parsers, processes, socket, status, wait};
 use crate::program::{PROGRAM, Run, indexed};
 use crate::sandbox::Sandbox;
-
-/// No wait is longer, so that a test which fails ends.
-const CAP: Duration = Duration::from_secs(60);
-
-/// Waits until something is so.
-#[track_caller]
-fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < CAP, "waiting until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// A daemon in the foreground, and what can be known of it from outside.
-struct Daemon<'s> {
-    sandbox: &'s Sandbox,
-    child: Child,
-}
-
-impl<'s> Daemon<'s> {
-    /// Starts one and waits until it answers.
-    fn start(sandbox: &'s Sandbox) -> Self {
-        Self::start_with(sandbox, &[])
-    }
-
-    fn start_with(sandbox: &'s Sandbox, variables: &[(&str, &str)]) -> Self {
-        let mut command = sandbox.program(&["daemon", "run"]);
-        command.envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
-        let daemon = Self { sandbox, child: command.spawn().expect("the program starts") };
-        wait("the daemon answers", || daemon.status()["pid"] == daemon.child.id());
-        daemon
-    }
-
-    fn status(&self) -> Value {
-        status(self.sandbox)
-    }
-
-    /// Returns how many requests it answered that were none for its status.
-    fn answered(&self) -> u64 {
-        self.status()["answered"].as_u64().expect("it runs")
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
-    }
-
-    /// Waits for its end.
-    #[track_caller]
-    fn ended(mut self) -> Option<i32> {
-        let mut status = None;
-        wait("the daemon is gone", || {
-            status = self.child.try_wait().expect("it is ours");
-            status.is_some()
-        });
-        status.and_then(|status| status.code())
-    }
-}
-
-impl Drop for Daemon<'_> {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn status(sandbox: &Sandbox) -> Value {
-    sandbox.sextant(&["daemon", "status", "--json"]).json()
-}
-
-/// Returns the files in the directory of the sockets.
-fn left(sandbox: &Sandbox) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(sandbox.path().join("home/sextant")) else { return Vec::new() };
-    entries.map(|entry| entry.expect("listed").file_name().to_string_lossy().into_owned()).collect()
-}
-
-fn socket(sandbox: &Sandbox) -> PathBuf {
-    let name = left(sandbox).into_iter().find(|name| name.ends_with(".sock")).expect("there is a socket");
-    sandbox.path().join("home/sextant").join(name)
-}
-
-/// Returns the processes of the program that belong to a sandbox.
-fn processes(sandbox: &Sandbox) -> BTreeSet<u32> {
-    let place = sandbox.path().to_string_lossy().into_owned();
-    let program = fs::canonicalize(PROGRAM).expect("it was built");
-    let entries = fs::read_dir("/proc").expect("listed").filter_map(Result::ok);
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        let is_ours = fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
-        is_ours && String::from_utf8_lossy(&read("environ")).contains(&place)
-    })
-    .collect()
-}
 
 /// Asks for a line of JSON over the socket.
 fn converse(sandbox: &Sandbox, lines: &[String]) -> Vec<Value> {
@@ -253,19 +160,6 @@ fn edits_are_seen_by_a_warm_process() {
     as_a_fresh_process(&sandbox, &[]);
 }
 
-/// Compares the index with one that a process builds from nothing.
-#[track_caller]
-fn as_a_fresh_process(sandbox: &Sandbox, arguments: &[&str]) {
-    let kept = sandbox.sextant(&[&["export", "--on-stale", "sync"], arguments].concat()).ended(0);
-    let mut command = sandbox.program(&[&["index", "--quiet", "--no-daemon"], arguments].concat());
-    Run::of(command.env("XDG_CACHE_HOME", sandbox.path().join("clean"))).ended(0);
-    let mut command = sandbox.program(&[&["export", "--on-stale", "refuse", "--no-daemon"], arguments].concat());
-    let clean = Run::of(command.env("XDG_CACHE_HOME", sandbox.path().join("clean"))).ended(0);
-    assert!(kept.out == clean.out, "the export differs from that of a clean build");
-    assert!(kept.out.lines().count() > 1, "there is something to compare");
-    let _ = fs::remove_dir_all(sandbox.path().join("clean"));
-}
-
 #[test]
 fn it_starts_once_and_leaves_nothing() {
     let sandbox = indexed();
@@ -360,18 +254,6 @@ fn its_death_costs_no_answer() {
     }
 }
 
-/// Returns how many processes have a process for their parent.
-fn parsers(pid: u32) -> usize {
-    let entries = fs::read_dir("/proc").expect("listed").filter_map(Result::ok);
-    let stats = entries.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
-    stats
-        .filter(|stat| {
-            let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-            fields.get(1).and_then(|parent| parent.parse().ok()) == Some(pid)
-        })
-        .count()
-}
-
 #[test]
 fn whatever_listens_in_its_place() {
     let sandbox = indexed();
@@ -442,8 +324,38 @@ fn another_build_has_a_daemon_of_its_own() {
     assert!(pid.is_some() && pid != daemon.status()["pid"].as_u64());
     other(&["callers", "lib.f"]).ended(0);
     sandbox.sextant(&["callers", "lib.f"]).ended(0);
-    other(&["daemon", "stop"]).ended(0);
+    // A program that is replaced takes its daemon along.
+    fs::remove_file(&copy).expect("removed");
+    wait("it has left", || left(&sandbox).len() == 2);
     assert_eq!(daemon.status()["running"], 0);
+}
+
+#[test]
+fn where_the_answer_cannot_be_written() {
+    let sandbox = indexed();
+    let daemon = Daemon::start(&sandbox);
+    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").expect("it is there"));
+    let closed = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for (arguments, out) in [
+        (&["export"][..], &full as &dyn Fn() -> Stdio),
+        (&["export"], &closed),
+        (&["callers", "lib.f", "--json"], &full),
+        (&["callers", "lib.f", "--json"], &closed),
+        (&["callers", "nosuch"], &full),
+    ] {
+        let run = |more: &[&str]| {
+            let mut command = sandbox.program(&[arguments, more].concat());
+            let child = command.stdout(out()).stderr(Stdio::piped()).spawn().expect("the program starts");
+            Run::from(child.wait_with_output().expect("it ends"))
+        };
+        let before = daemon.answered();
+        assert_eq!(plain(&run(&[])), plain(&run(&["--no-daemon"])), "{arguments:?}");
+        assert_eq!(daemon.answered() - before, 2);
+    }
 }
 
 #[test]
@@ -548,15 +460,6 @@ fn clients_that_misbehave_bother_nobody() {
     let _ = slow.read_to_end(&mut rest);
 }
 
-/// Returns the CPU time that a process has used.
-fn cpu_of(pid: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>().expect("a number") + fields[12].parse::<u64>().expect("a number");
-    // A hundredth of a second, whatever the machine.
-    Duration::from_millis(10 * ticks)
-}
-
 #[test]
 fn it_is_started_where_that_is_wanted() {
     let sandbox = indexed();
@@ -565,6 +468,7 @@ fn it_is_started_where_that_is_wanted() {
     let config = config.to_string_lossy().into_owned();
     sandbox.sextant(&["callers", "lib.f"]).ended(0);
     sandbox.sextant(&["callers", "lib.f", "--config", &config, "--no-daemon"]).ended(0);
+    Run::of(sandbox.program(&["callers", "lib.f", "--config", &config]).env("SEXTANT_NO_DAEMON", "1")).ended(0);
     assert_eq!(processes(&sandbox), BTreeSet::new());
     sandbox.sextant(&["callers", "lib.f", "--config", &config]).ended(0);
     wait("it answers", || status(&sandbox)["running"] == 0);

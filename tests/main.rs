@@ -1,9 +1,11 @@
 //! The tests of behaviour, one binary: each module is one area and drives the built program or reads the sources.
 
+mod background;
 mod bad_input;
 mod commands;
 mod concurrency;
 mod daemon;
+mod daemon_trees;
 mod damage;
 mod faults;
 mod hooks;

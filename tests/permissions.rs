@@ -10,10 +10,10 @@ use crate::program::{PROGRAM, Run, indexed};
 use crate::sandbox::Sandbox;
 
 /// Two users that own nothing on any machine.
-const ONE: u32 = 61_017;
+pub const ONE: u32 = 61_017;
 const OTHER: u32 = 61_018;
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
@@ -28,19 +28,19 @@ fn walk(path: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata)) {
     visit(path, &found);
 }
 
-fn chmod(path: &Path, directories: u32, files: u32) {
+pub fn chmod(path: &Path, directories: u32, files: u32) {
     walk(path, &mut |path, found| {
         let mode = if found.is_dir() { directories } else { files };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     });
 }
 
-fn chown(path: &Path, user: u32) {
+pub fn chown(path: &Path, user: u32) {
     walk(path, &mut |path, _| lchown(path, Some(user), Some(user)).expect("root may"));
 }
 
 /// Returns everything below a path with all that a write would change.
-fn state_of(path: &Path) -> Vec<String> {
+pub fn state_of(path: &Path) -> Vec<String> {
     let mut state = Vec::new();
     walk(path, &mut |path, found| {
         let times = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
@@ -50,11 +50,11 @@ fn state_of(path: &Path) -> Vec<String> {
 }
 
 /// Runs the program as a user, where the test may become one; else as who runs the test.
-fn run_as(sandbox: &Sandbox, user: u32, arguments: &[&str]) -> Run {
+pub fn run_as(sandbox: &Sandbox, user: u32, arguments: &[&str]) -> Run {
     Run::of(command_as(sandbox, user).args(arguments))
 }
 
-fn command_as(sandbox: &Sandbox, user: u32) -> Command {
+pub fn command_as(sandbox: &Sandbox, user: u32) -> Command {
     if !is_root() {
         return sandbox.command(PROGRAM);
     }

@@ -213,6 +213,10 @@ fn is_over(
         return Some("the cache is gone");
     }
     *cache = found;
+    // Another one is installed; clients of this build are gone, or about to be.
+    if place::is_replaced() && shared.state().running == 0 {
+        return Some("its program is gone");
+    }
     shared.is_idle().then_some("nobody asked for long")
 }
 

@@ -284,6 +284,11 @@ fn build() -> String {
     letters(record)
 }
 
+/// Returns whether the file of the running program has no name any more.
+pub fn is_replaced() -> bool {
+    cfg!(target_os = "linux") && fs::metadata(running_program()).is_ok_and(|found| found.nlink() == 0)
+}
+
 /// Returns a digest of the cache and of what decides which files a process finds at a path and may read: a daemon must see what the client
 /// sees, or a container, another root or other groups would make it answer from other files.
 fn sight(cache_dir: &Path) -> String {
