@@ -13,6 +13,7 @@ use clap::Parser;
 
 use crate::config::Environment;
 use crate::engine::{Desk, Desks};
+use crate::parse::{Memory, memory_of};
 use crate::server::daemon::protocol::{self, Call, Question, Reply, Text};
 use crate::server::daemon::{ScopeReport, Service};
 
@@ -22,6 +23,10 @@ use super::{Finish, Session, World, remote};
 
 /// More scopes than this are not kept warm at once.
 const MOST_SCOPES: usize = 64;
+/// A scope that was used so lately is used still.
+const TURN: Duration = Duration::from_secs(5);
+/// With more memory than this in use, the scope that was not used for longest goes, as long as there is another one.
+const MOST_MEMORY: u64 = 1 << 30;
 
 /// All commands but those that need a process of their own.
 #[derive(Debug)]
@@ -105,11 +110,17 @@ impl Service for Commands {
         scopes
     }
 
-    fn rest(&self) {
-        let gone = self.desks.drop_gone() + self.desks.drop_unused(self.unload);
+    fn rest(&self) -> bool {
+        let mut gone = self.desks.drop_gone() + self.desks.drop_unused(self.unload);
+        let desks = self.desks.all();
+        if desks.len() > 1 && memory_of("self", Memory::Resident).is_some_and(|bytes| bytes > MOST_MEMORY) {
+            let oldest = desks.iter().map(|desk| desk.last_used().elapsed()).max().unwrap_or_default();
+            gone += self.desks.drop_unused(oldest.max(TURN));
+        }
         if gone > 0 {
             tracing::info!(scopes = gone, "scopes that are gone or not used were let go");
         }
+        gone > 0
     }
 }
 

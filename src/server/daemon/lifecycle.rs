@@ -20,6 +20,8 @@ use super::{Report, Service, connection};
 
 /// How often it looks whether it is still needed.
 const TICK: Duration = Duration::from_secs(1);
+/// After such a pause in the requests, memory that is free goes back to the system.
+const PAUSE: Duration = Duration::from_secs(2);
 /// How long requests that are worked on may hold up its leaving.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// More connections at once are turned away; their clients answer by themselves.
@@ -175,6 +177,7 @@ pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, Daemon
         .map_err(DaemonError::System)?;
     tracing::info!(pid = std::process::id(), build = place.build(), "the daemon listens");
     let mut cache = place::identity(place.cache_dir());
+    let mut tidied = now;
     let why = loop {
         match reasons.recv_timeout(TICK) {
             Ok(why) => break why,
@@ -184,7 +187,15 @@ pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, Daemon
         if let Some(why) = is_over(&shared, &claim, socket, place.cache_dir(), &mut cache) {
             break why;
         }
-        shared.service().rest();
+        let has_let_go = shared.service().rest();
+        let State { running, last, .. } = *shared.state();
+        let is_pause = running == 0 && last > tidied && last.elapsed() >= PAUSE;
+        if is_pause {
+            tidied = last;
+        }
+        if is_pause || has_let_go {
+            return_memory();
+        }
     };
     tracing::info!(why, "the daemon leaves");
     // From here on clients find nobody, and answer by themselves.
@@ -218,6 +229,15 @@ fn is_over(
         return Some("its program is gone");
     }
     shared.is_idle().then_some("nobody asked for long")
+}
+
+/// Gives memory that was freed back to the system: a build needs much for a moment, on many threads, and the allocator keeps it.
+fn return_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it may be called at any time from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 fn hear_signals(leaving: mpsc::Sender<&'static str>) -> io::Result<()> {

@@ -38,8 +38,8 @@ pub trait Service: Send + Sync {
     /// Says how each scope in memory is, by name.
     fn scopes(&self) -> Vec<ScopeReport>;
 
-    /// Lets go of what was not used for long; called about once a second.
-    fn rest(&self);
+    /// Lets go of what was not used for long, and returns whether there was something; called about once a second.
+    fn rest(&self) -> bool;
 }
 
 /// How a daemon is.
