@@ -123,12 +123,16 @@ fn the_same_bytes_with_and_without() {
         (&["hook", "git"], ""),
         (&["hook", "claude"], r#"{"tool_input":{"file_path":"lib.py"}}"#),
         (&["hook", "nosuch"], ""),
-        (&["clear", "--json"], ""),
-        (&["symbols", "f"], ""),
-        (&["callers", "lib.f", "--json"], ""),
     ];
     let exits: BTreeSet<i32> = table.iter().map(|(arguments, input)| check(arguments, input)).collect();
     assert_eq!(exits, BTreeSet::from([0, 1, 2, 4, 5]), "there are failures of all kinds");
+    sandbox.write("lib.py", "def f(): return 2\n");
+    assert_eq!(check(&["symbols", "f", "--on-stale", "refuse"], ""), 3);
+    // What the daemon reads is let go by its own `clear`, and by nobody else's.
+    assert_eq!(sandbox.sextant(&["clear", "--json"]).ended(0).json()["retained_reader_generations"], 0);
+    check(&["clear", "--json"], "");
+    check(&["symbols", "f"], "");
+    check(&["callers", "lib.f", "--json"], "");
     // Its help, mistakes and what measures or follows are of the own process.
     let before = daemon.answered();
     sandbox.sextant(&["--help"]).ended(0);
