@@ -51,7 +51,7 @@ impl<'s> Daemon<'s> {
         status(self.sandbox)
     }
 
-    /// Returns how many requests it answered that were none for its status.
+    /// Returns how many commands and questions it answered.
     pub fn answered(&self) -> u64 {
         self.status()["answered"].as_u64().expect("it runs")
     }

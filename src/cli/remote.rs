@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -20,6 +21,9 @@ use super::{Stop, close};
 
 /// More input than this is for a process of its own.
 const MOST_INPUT: u64 = 4 << 20;
+
+/// How much longer than its limits allow a command may take.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// Standard input that can be read ahead and still be read from its beginning.
 pub struct Input<R> {
@@ -116,7 +120,9 @@ pub fn run<R: Read>(
         color,
         input: Text(input.look(input_of(&arguments.command))?),
     };
-    let ran = client.run(call).ok()?;
+    // No command takes longer than it does here; one that cannot end there may end here.
+    let limit = config.limits.build().max(config.limits.query()) * 2 + GRACE;
+    let ran = client.run(call, limit).ok()?;
     let written = ran.said.iter().try_for_each(|reply| match reply {
         Reply::Out(Text(piece)) => out.write_all(piece),
         Reply::Err(Text(piece)) => {

@@ -78,13 +78,16 @@ impl Client {
     /// Has a command line run. Returns all that it wrote.
     ///
     /// # Errors
-    /// When the daemon goes away or says nothing for long; nothing has come of it then, but what the command did to the index.
-    pub fn run(&self, call: Call) -> Result<Ran, Lost> {
+    /// When the daemon goes away, says nothing for long, or has not done within `limit`; nothing has come of it then, but what the command
+    /// did to the index.
+    pub fn run(&self, call: Call, limit: Duration) -> Result<Ran, Lost> {
+        let end = Instant::now() + limit;
         self.send(&Request::Run(call))?;
         let mut lines = Lines::new(&self.stream);
         let mut said = Vec::new();
         loop {
             match receive(&mut lines, SILENCE)? {
+                Reply::Alive {} if Instant::now() > end => return Err(Lost::Gone(io::ErrorKind::TimedOut.into())),
                 Reply::Alive {} => {}
                 Reply::Exit { status } => return Ok(Ran { said, status }),
                 piece @ (Reply::Out(_) | Reply::Err(_)) => said.push(piece),

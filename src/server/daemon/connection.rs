@@ -50,10 +50,13 @@ fn converse(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
     let mut lines = Lines::new(stream);
     let mut patience = PATIENCE;
     while let Some(line) = lines.next(MAX_LINE, Some(Instant::now() + patience))? {
-        let running = shared.begin();
         match serde_json::from_slice(&line) {
-            Ok(Request::Run(call)) => run(stream, shared, call)?,
+            Ok(Request::Run(call)) => {
+                let _running = shared.begin();
+                run(stream, shared, call)?;
+            }
             Ok(Request::Query(question)) => {
+                let _running = shared.begin();
                 let answer = on_own_stack(|| shared.service().query(question))?;
                 protocol::write_whole(stream, answer.into_bytes())?;
             }
@@ -64,7 +67,6 @@ fn converse(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
             }
             Err(_) => protocol::write_whole(stream, NOT_UNDERSTOOD.into())?,
         }
-        drop(running);
         // Whoever asked before may think for a while.
         patience = shared.idle();
     }

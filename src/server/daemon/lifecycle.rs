@@ -86,7 +86,7 @@ impl Shared {
         self.idle
     }
 
-    /// Notes that a request is worked on, until what this returns is dropped.
+    /// Notes that the daemon is of use to somebody, until what this returns is dropped.
     pub fn begin(&self) -> Running<'_> {
         let mut state = self.state();
         state.running += 1;
@@ -110,8 +110,7 @@ impl Shared {
             memory_bytes: memory_of("self", Memory::Resident),
             clients,
             answered,
-            // The question itself is not meant.
-            running: running.saturating_sub(1),
+            running,
             scopes: self.service.scopes(),
         }
     }

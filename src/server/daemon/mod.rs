@@ -54,7 +54,7 @@ pub struct Report {
     pub memory_bytes: Option<u64>,
     /// Connections, this one included.
     pub clients: u64,
-    /// Requests answered, and those that are worked on.
+    /// Commands and questions that were answered, and those that are worked on.
     pub answered: u64,
     pub running: u64,
     pub scopes: Vec<ScopeReport>,
