@@ -163,11 +163,28 @@ pub struct Daemon {
     /// It drops what it keeps in memory of a scope that nobody asked for so long.
     #[serde(rename = "unload_minutes", deserialize_with = "minutes")]
     pub unload: Duration,
+    /// It syncs by itself when nothing has changed for so long; 0 for never.
+    pub auto_sync_ms: u64,
+}
+
+impl Daemon {
+    /// Returns after how much quiet it syncs by itself, if it does.
+    pub fn auto_sync(&self) -> Option<Duration> {
+        (self.auto_sync_ms > 0).then(|| Duration::from_millis(self.auto_sync_ms))
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.auto_sync_ms <= MAX_SECONDS * 1000 {
+            return Ok(());
+        }
+        let problem = format!("must be at most {}", MAX_SECONDS * 1000);
+        Err(ConfigError::Invalid { key: "daemon.auto_sync_ms".to_owned(), problem })
+    }
 }
 
 impl Default for Daemon {
     fn default() -> Self {
-        Self { autostart: false, idle: Duration::from_secs(30 * 60), unload: Duration::from_secs(10 * 60) }
+        Self { autostart: false, idle: Duration::from_secs(30 * 60), unload: Duration::from_secs(10 * 60), auto_sync_ms: 0 }
     }
 }
 
@@ -407,6 +424,7 @@ impl Config {
         })?;
         file.limits.check()?;
         file.watch.check()?;
+        file.daemon.check()?;
         let cache_dir = match file.cache_dir {
             // Without `..`, so that where it will be can be told before it exists.
             Some(path) if path.is_absolute() && !path.components().any(|part| part == Component::ParentDir) => path,
@@ -741,6 +759,7 @@ mod tests {
             ("[watch]\npoll_seconds = 0", "`watch.poll_seconds` must be greater than zero"),
             ("[watch]\nquiet = 1", "unknown field `quiet`"),
             ("[daemon]\nidle_minutes = 0", "must be greater than zero"),
+            ("[daemon]\nauto_sync_ms = 9223372036854775807", "`daemon.auto_sync_ms` must be at most 1000000000"),
             ("[daemon]\nautostart = 1", "invalid type: integer `1`, expected a boolean"),
             ("[limits]\nparse_seconds = 9223372036854775807", "`limits.parse_seconds` must be at most 1000000"),
             ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),

@@ -289,6 +289,12 @@ impl Database {
         stale
     }
 
+    /// Returns whether more than half of the files it knows are gone. It cannot let go of a file, only take note that it is not there.
+    pub fn is_overgrown(&self) -> bool {
+        // Few are no burden, however many of them are gone.
+        self.handle.files.len() + self.handle.configuration.len() > 2 * self.known.len().max(1000)
+    }
+
     /// Returns the facts that the inputs name, for threads that must not see the rest of the database.
     pub fn facts_store(&self) -> FactsStore {
         FactsStore(Arc::clone(&self.handle.shared))

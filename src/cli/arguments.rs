@@ -72,6 +72,9 @@ pub enum Command {
         /// Check every stored byte first, and repair what is damaged
         #[arg(long)]
         verify: bool,
+        /// Return at once and leave the sync to the daemon; without one it is done here and waited for
+        #[arg(long, conflicts_with = "verify")]
+        no_wait: bool,
     },
     /// Follow the worktree: sync after each change, and say what it did
     #[command(

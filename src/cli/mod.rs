@@ -72,6 +72,8 @@ impl From<io::Error> for Stop {
 #[derive(Debug)]
 pub struct Session {
     desks: Arc<Desks>,
+    /// Whether the process goes on when a command is over.
+    goes_on: bool,
     last: Option<Last>,
 }
 
@@ -92,17 +94,17 @@ impl Default for Session {
 impl Session {
     /// Returns a session of its own, with the desk of the scope asked last.
     pub fn new() -> Self {
-        Self::at(Arc::new(Desks::new(1)))
+        Self { goes_on: false, ..Self::at(Arc::new(Desks::new(1))) }
     }
 
-    /// Returns a session whose commands come to desks that others use, too.
+    /// Returns a session whose commands come to desks that others use, too, in a process that goes on.
     pub fn at(desks: Arc<Desks>) -> Self {
-        Self { desks, last: None }
+        Self { desks, goes_on: true, last: None }
     }
 
     /// Returns a session of its own that keeps a log of the queries its builds execute.
     pub fn recording() -> Self {
-        Self::at(Arc::new(Desks::new(1).recording()))
+        Self { goes_on: false, ..Self::at(Arc::new(Desks::new(1).recording())) }
     }
 
     /// Returns the queries executed since the last call, each as `query subject`.

@@ -40,7 +40,7 @@ pub struct Commands {
 impl Commands {
     /// Returns the commands for a daemon that was started with an environment.
     pub fn new(environment: Environment, unload: Duration) -> Self {
-        Self { environment, desks: Arc::new(Desks::new(MOST_SCOPES)), unload }
+        Self { environment, desks: Arc::new(Desks::new(MOST_SCOPES).watching()), unload }
     }
 
     fn perform(&self, line: &[OsString], environment: Environment, color: bool, input: Vec<u8>) -> (Vec<Reply>, Finish) {

@@ -3,16 +3,19 @@
 //! Must not know who asks. Invariant: the engine behind it is used by one thread at a time, and one that panicked leaves no half-made
 //! memory to the next; a build is shared only by requests that came before it began.
 
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Watch};
 use crate::parse::Parser;
 use crate::store::{Cache, Generation, KeptGeneration};
-use crate::watch::{Health, Hint};
+use crate::watch::{Health, Hint, WatchedTree};
 
 use super::EngineError;
 use super::ahead::{Cancel, Prepared};
+use super::attendant::{Attendant, Begin};
 use super::journal::Difference;
 use super::look::{Departure, Look, Looks};
 use super::owner::{Engine, Order};
@@ -37,10 +40,22 @@ pub struct Desk {
     looks: Arc<Looks>,
     /// Readers of the generation that served when they were put here, each checked against its seal.
     open: Mutex<Vec<Generation>>,
-    /// When somebody was here last.
-    used: Mutex<Instant>,
+    hall: Mutex<Hall>,
+    /// Whether somebody was here since what is remembered was let go.
+    is_wanted: AtomicBool,
     /// What a watcher of the worktree said of itself last.
     watch: Mutex<Option<String>>,
+    attendant: Mutex<Option<Attendant>>,
+}
+
+/// Who is at the desk.
+#[derive(Debug)]
+struct Hall {
+    visitors: usize,
+    /// When somebody came or went last.
+    used: Instant,
+    /// Ends what is done ahead while nobody is there.
+    ahead: Option<Cancel>,
 }
 
 /// What a build came to, and how the worktree was found to be what it says.
@@ -68,8 +83,10 @@ impl Desk {
             builds: Turnstile::default(),
             looks,
             open: Mutex::default(),
-            used: Mutex::new(Instant::now()),
+            hall: Mutex::new(Hall { visitors: 0, used: Instant::now(), ahead: None }),
+            is_wanted: AtomicBool::new(false),
             watch: Mutex::default(),
+            attendant: Mutex::default(),
         })
     }
 
@@ -108,6 +125,28 @@ impl Desk {
     /// As [`Self::sync`].
     pub fn verify_and_sync(&self) -> Result<BuildOutcome, Refusal> {
         self.outcome_of(Basis::Verified, self.scope.limits().build())
+    }
+
+    /// Has a sync done that begins after this call, and does not wait for it. What comes of it is known as that of the last build.
+    ///
+    /// # Errors
+    /// When the machine gives no thread.
+    pub fn sync_soon(self: &Arc<Self>) -> io::Result<()> {
+        if !self.builds.is_called_for(Basis::Everything) {
+            let desk = Arc::clone(self);
+            let sync = move || {
+                if let Err(error) = desk.sync() {
+                    tracing::warn!(%error, "a sync that nobody waited for failed");
+                }
+            };
+            std::thread::Builder::new().name("sync".to_owned()).spawn(sync)?;
+        }
+        Ok(())
+    }
+
+    /// Syncs although nobody asked for it.
+    pub(super) fn sync_unasked(&self) -> Result<(), Refusal> {
+        self.build(Basis::Everything, self.scope.limits().build(), None).map(drop)
     }
 
     fn outcome_of(&self, basis: Basis, limit: Duration) -> Result<BuildOutcome, Refusal> {
@@ -175,15 +214,54 @@ impl Desk {
     pub fn unload(&self) {
         self.engine().unload();
         drop(self.take_open());
+        self.is_wanted.store(false, Ordering::Relaxed);
     }
 
-    fn note_use(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Returns since when nobody was here.
+    /// Returns since when nobody was here; now, while somebody is.
     pub fn last_used(&self) -> Instant {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        let hall = self.hall();
+        if hall.visitors > 0 { Instant::now() } else { hall.used }
+    }
+
+    /// Has the worktree watched from when it has an index on, so that what changes is worked on before somebody asks. After `auto_sync` of
+    /// quiet it is synced, too. Nothing happens where it is watched already.
+    ///
+    /// # Errors
+    /// When the machine gives no thread.
+    pub fn watch_with(self: &Arc<Self>, settings: &Watch, auto_sync: Option<Duration>) -> io::Result<()> {
+        let mut attendant = self.attendant.lock().unwrap_or_else(PoisonError::into_inner);
+        if attendant.is_none() {
+            let settings = settings.clone();
+            let begin: Begin = Box::new(move |desk: &Desk| {
+                let tree = WatchedTree::start(desk.scope.worktree(), desk.scope.policy(), &settings)?;
+                Ok(Box::new(tree))
+            });
+            *attendant = Some(Attendant::start(self, begin, auto_sync)?);
+        }
+        Ok(())
+    }
+
+    /// Says that something is done ahead, until the first visitor comes, who cancels it; `None` when somebody is there.
+    pub(super) fn alone<'d>(&'d self, cancel: &Cancel) -> Option<Alone<'d>> {
+        let mut hall = self.hall();
+        if hall.visitors > 0 {
+            return None;
+        }
+        hall.ahead = Some(cancel.clone());
+        Some(Alone { desk: self })
+    }
+
+    /// Returns whether somebody was here who found nothing remembered: the next one is to find something. Says so once.
+    pub(super) fn wants_warmth(&self) -> bool {
+        self.is_wanted.swap(false, Ordering::Relaxed)
+            && self.is_indexed()
+            && self.engine.try_lock().is_ok_and(|engine| engine.is_cold())
+    }
+
+    /// Returns whether Git is in the middle of changing the worktree.
+    pub(super) fn is_git_at_work(&self) -> bool {
+        let places = self.scope.worktree().git_places().ok().flatten();
+        places.is_some_and(|places| places.directory.join("index.lock").symlink_metadata().is_ok())
     }
 
     /// Takes note of what a watcher says of itself, for the status.
@@ -235,6 +313,12 @@ impl Desk {
         }
     }
 
+    /// Lets go of generations that serve no more: their leases keep them from being collected.
+    pub(super) fn let_go_of_outdated(&self) {
+        let open = std::mem::take(&mut *self.open_ones());
+        open.into_iter().for_each(|generation| self.keep_open(generation));
+    }
+
     /// Takes one of the open generations and lets go of the others, whose leases would keep what they read from being collected.
     fn take_open(&self) -> Option<Generation> {
         let mut open = std::mem::take(&mut *self.open_ones());
@@ -248,6 +332,10 @@ impl Desk {
     /// Takes note of a request.
     pub(super) fn visit(&self) -> Visit<'_> {
         Visit::begin(self)
+    }
+
+    fn hall(&self) -> MutexGuard<'_, Hall> {
+        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open_ones(&self) -> MutexGuard<'_, Vec<Generation>> {
@@ -280,13 +368,32 @@ pub(super) struct Visit<'d> {
 
 impl<'d> Visit<'d> {
     fn begin(desk: &'d Desk) -> Self {
-        desk.note_use();
+        let mut hall = desk.hall();
+        hall.visitors += 1;
+        if let Some(ahead) = &hall.ahead {
+            ahead.cancel();
+        }
         Self { desk }
     }
 }
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        self.desk.note_use();
+        let mut hall = self.desk.hall();
+        hall.visitors -= 1;
+        hall.used = Instant::now();
+        self.desk.is_wanted.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The time that something is done ahead.
+#[derive(Debug)]
+pub(super) struct Alone<'d> {
+    desk: &'d Desk,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.desk.hall().ahead = None;
     }
 }

@@ -18,6 +18,7 @@ pub struct Desks {
     /// No more than so many are kept.
     most: usize,
     recording: bool,
+    watching: bool,
     open: Mutex<Vec<Open>>,
     parsers: Mutex<Vec<(ParserHost, Arc<dyn Parser>)>>,
 }
@@ -32,13 +33,19 @@ struct Open {
 impl Desks {
     /// Returns a place for up to `most` desks, of which the one that was used longest ago makes room for another.
     pub fn new(most: usize) -> Self {
-        Self { most, recording: false, open: Mutex::default(), parsers: Mutex::default() }
+        Self { most, recording: false, watching: false, open: Mutex::default(), parsers: Mutex::default() }
     }
 
     /// Returns the same with desks that keep a log of the queries their builds execute.
     #[must_use]
     pub fn recording(self) -> Self {
         Self { recording: true, ..self }
+    }
+
+    /// Returns the same with desks whose worktrees are watched, as their configuration says.
+    #[must_use]
+    pub fn watching(self) -> Self {
+        Self { watching: true, ..self }
     }
 
     /// Returns the desk of a scope.
@@ -52,6 +59,11 @@ impl Desks {
         }
         let desk = Arc::new(Desk::open(config, scope.clone(), self.parser(host))?);
         desk.listen(self.recording);
+        if self.watching
+            && let Err(error) = desk.watch_with(&config.watch, config.daemon.auto_sync())
+        {
+            tracing::warn!(%error, "a worktree is not watched");
+        }
         while open.len() >= self.most.max(1) {
             let oldest = open.iter().enumerate().min_by_key(|(_, known)| known.desk.last_used()).map(|(index, _)| index);
             open.remove(oldest.unwrap_or_default());

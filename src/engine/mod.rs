@@ -5,6 +5,7 @@
 
 mod ahead;
 mod assembly;
+mod attendant;
 mod baseline;
 mod desk;
 mod desks;

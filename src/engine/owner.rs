@@ -60,8 +60,23 @@ impl Engine {
         if order.basis == Basis::Nothing {
             self.memory = None;
         }
+        self.forget_what_is_gone();
         let memory = Self::remember(&mut self.memory, &self.scope, self.listening, self.journaling);
         build(&self.scope, &self.cache, &self.looks, self.parser.as_ref(), memory, order)
+    }
+
+    /// Begins with a new database when most of what the old one knows is of files that are gone: it cannot let go of them. Whoever follows
+    /// what changes keeps the old one, since to a new one everything is new.
+    fn forget_what_is_gone(&mut self) {
+        if !self.journaling && self.memory.as_ref().is_some_and(|memory| memory.database.is_overgrown()) {
+            tracing::debug!("most files that the database knows are gone; it is made anew");
+            self.memory = None;
+        }
+    }
+
+    /// Returns whether nothing is remembered.
+    pub fn is_cold(&self) -> bool {
+        self.memory.is_none()
     }
 
     /// Gives back the generation that the last build found to serve, and to be what the worktree holds.
@@ -88,6 +103,7 @@ impl Engine {
         if !self.scope.enabled() {
             return Err(EngineError::Disabled);
         }
+        self.forget_what_is_gone();
         if self.memory.is_none() && *hint != Hint::Rescan {
             return Ok(Prepared::default());
         }

@@ -14,6 +14,7 @@ use crate::workspace::moments::{Moment, during};
 
 use super::{Admission, Baseline, BuildStatus, Cancel, Desk, Difference, Freshness, LastBuild, Prepared, StatusWord};
 
+mod attendant;
 mod desks;
 
 /// A folder with files, and a cache for it.

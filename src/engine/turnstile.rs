@@ -87,6 +87,11 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
         Some(outcome)
     }
 
+    /// Returns whether a round of a kind is waited for, which has not begun.
+    pub fn is_called_for(&self, kind: K) -> bool {
+        self.hall().rounds.values().any(|round| round.kind == kind && matches!(round.stage, Stage::Waiting))
+    }
+
     /// Returns how many requests wait or run a round.
     #[cfg(test)]
     pub fn present(&self) -> usize {
@@ -219,6 +224,7 @@ mod tests {
             let others: Vec<_> =
                 (0..50).map(|_| scope.spawn(|| rounds.pass('s', far(), |_| begun.fetch_add(1, Ordering::SeqCst) + 1))).collect();
             wait_for(&rounds, 51);
+            assert!(rounds.is_called_for('s') && !rounds.is_called_for('i'));
             assert_eq!(begun.load(Ordering::SeqCst), 0, "nothing begins beside it");
             end.send(()).expect("it waits");
             assert_eq!(running.join().expect("no panic"), Some(0));

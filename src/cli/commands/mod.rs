@@ -28,8 +28,9 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
     let global = &arguments.global;
     match &arguments.command {
         Command::Index => build::run(session, global, build::Kind::Index, world),
-        Command::Sync { verify: false } => build::run(session, global, build::Kind::Sync, world),
-        Command::Sync { verify: true } => build::run(session, global, build::Kind::VerifyAndSync, world),
+        Command::Sync { no_wait: true, .. } if session.goes_on => build::queue(session, global, world),
+        Command::Sync { verify: false, .. } => build::run(session, global, build::Kind::Sync, world),
+        Command::Sync { verify: true, .. } => build::run(session, global, build::Kind::VerifyAndSync, world),
         Command::Watch => watch::run(session, global, world),
         Command::Hook(typed) => Ok(hook::run(session, global, typed, world)),
         Command::Daemon { action } => daemon::run(global, *action, world),

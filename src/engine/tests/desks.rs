@@ -91,7 +91,7 @@ impl Stop {
     }
 }
 
-fn wait_for(what: &str, met: impl Fn() -> bool) {
+pub(super) fn wait_for(what: &str, met: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !met() {
         assert!(Instant::now() < until, "{what} does not come");
