@@ -74,10 +74,18 @@ pub struct Applied {
     pub removed: u64,
 }
 
+/// What stands at a path: its bytes, and whether their facts could not be made. That is no property of the bytes alone: others may have
+/// made them meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub hash: ContentHash,
+    pub failed: bool,
+}
+
 /// How the database differs from a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stale {
-    /// Files that are new or have other bytes, sorted.
+    /// Files that are new, have other bytes, or have facts now and had none, sorted; or the other way round.
     pub changed: Vec<RepoPath>,
     /// Files that are gone, sorted.
     pub removed: Vec<RepoPath>,
@@ -120,13 +128,6 @@ impl std::fmt::Debug for FactsStore {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("FactsStore").field("contents", &self.0.facts.len()).finish()
     }
-}
-
-/// What the database was last told of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
-    hash: ContentHash,
-    failed: bool,
 }
 
 /// The input that holds what is known of a file's bytes.
@@ -202,8 +203,8 @@ impl Db for Handle {
 /// The incremental database. One thread owns it.
 pub struct Database {
     handle: Handle,
-    /// Every included path, text too.
-    known: BTreeMap<RepoPath, Known>,
+    /// What the database was last told of every included path, text too.
+    known: BTreeMap<RepoPath, Standing>,
     /// How many inputs name the facts of a content.
     uses: FxHashMap<(ContentHash, Dialect), u32>,
     settled: Option<Settled>,
@@ -264,7 +265,7 @@ impl Database {
     }
 
     /// Returns how the database differs from the included files of a manifest, given by path.
-    pub fn stale<'a>(&self, manifest: impl Iterator<Item = (&'a RepoPath, ContentHash)>) -> Stale {
+    pub fn stale<'a>(&self, manifest: impl Iterator<Item = (&'a RepoPath, Standing)>) -> Stale {
         self.stale_where(|_| true, manifest)
     }
 
@@ -272,16 +273,16 @@ impl Database {
     pub fn stale_where<'a>(
         &self,
         part: impl Fn(&RepoPath) -> bool,
-        manifest: impl Iterator<Item = (&'a RepoPath, ContentHash)>,
+        manifest: impl Iterator<Item = (&'a RepoPath, Standing)>,
     ) -> Stale {
         let mut stale = Stale::default();
         let mut known = self.known.iter().filter(|(path, _)| part(path)).peekable();
-        for (path, hash) in manifest {
+        for (path, standing) in manifest {
             while let Some((gone, _)) = known.next_if(|(known, _)| *known < path) {
                 stale.removed.push(gone.clone());
             }
             match known.next_if(|(known, _)| *known == path) {
-                Some((_, known)) if known.hash == hash => {}
+                Some((_, known)) if *known == standing => {}
                 _ => stale.changed.push(path.clone()),
             }
         }
@@ -317,7 +318,7 @@ impl Database {
         let mut added = Vec::new();
         let mut added_configuration = Vec::new();
         for FileInput { path, hash, outcome } in update.files {
-            let now = Known { hash, failed: matches!(outcome, Outcome::Failed) };
+            let now = Standing { hash, failed: matches!(outcome, Outcome::Failed) };
             match self.known.insert(path.clone(), now) {
                 Some(before) if before == now => continue,
                 Some(_) => applied.changed += 1,

@@ -30,4 +30,6 @@ mod tests;
 
 #[cfg(feature = "faults")]
 pub use blindness::{Blindness, blind};
-pub use database::{AllEdges, AnalysisError, Applied, Database, FactsStore, FileInput, Outcome, Resolved, Stale, Update};
+pub use database::{
+    AllEdges, AnalysisError, Applied, Database, FactsStore, FileInput, Outcome, Resolved, Stale, Standing, Update,
+};

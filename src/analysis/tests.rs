@@ -14,7 +14,7 @@ use crate::model::{
     Target,
 };
 
-use super::{Database, FileInput, Outcome, Update};
+use super::{Database, FileInput, Outcome, Standing, Update};
 
 /// `def N` and `from M import N` and `star M` bind names, `set M.N` rebinds one elsewhere, `use N` refers, `all N` refers to every `def N`
 /// of the repository, `error` breaks the file; all
@@ -582,12 +582,14 @@ fn stale_names_what_a_manifest_changes() {
     let fixture = Fixture::new(TREE);
     let manifest = [("lib.toy", "def f\ndef g"), ("main.toy", "other"), ("new.toy", "new")]
         .map(|(path, text)| (RepoPath::parse(path).expect("valid"), ContentHash::of(text.as_bytes())));
-    let stale = fixture.database.stale(manifest.iter().map(|(path, hash)| (path, *hash)));
-    let shown = |paths: &[RepoPath]| paths.iter().map(RepoPath::to_string).collect::<Vec<_>>().join(" ");
-    assert_eq!(
-        (shown(&stale.changed), shown(&stale.removed)),
-        ("main.toy new.toy".to_owned(), "other.toy readme.txt".to_owned())
-    );
+    let check = |failed: &str, changed: &str| {
+        let standing = manifest.iter().map(|(path, hash)| (path, Standing { hash: *hash, failed: path.as_str() == failed }));
+        let stale = fixture.database.stale(standing);
+        let shown = |paths: &[RepoPath]| paths.iter().map(RepoPath::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!((shown(&stale.changed).as_str(), shown(&stale.removed).as_str()), (changed, "other.toy readme.txt"));
+    };
+    check("", "main.toy new.toy");
+    check("lib.toy", "lib.toy main.toy new.toy");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::Instant;
 use dashmap::DashMap;
 use tracing::debug_span;
 
-use crate::analysis::{AnalysisError, FileInput, Update};
+use crate::analysis::{AnalysisError, FileInput, Standing, Update};
 use crate::model::{ContentHash, FileFacts, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::Cache;
@@ -109,9 +109,17 @@ pub(super) fn prepare(
         tracing::debug!(%error, "new facts were not cached");
     }
 
+    let standing = included_entries(&entries).map(|(path, hash)| {
+        let is_failed = |reading: Reading| {
+            let key = (hash, reading.dialect);
+            // Others may have made its facts since.
+            memory.failed.contains(&key) && !found.contains_key(&key) && !facts_cache.contains(&cache_key(&key, reading))
+        };
+        (path, Standing { hash, failed: !memory.failed.is_empty() && is_failed(Reading::of(scope.languages(), path)) })
+    });
     let stale = match part {
-        None => memory.database.stale(included_entries(&entries)),
-        Some(paths) => memory.database.stale_where(|path| is_below(path, paths), included_entries(&entries)),
+        None => memory.database.stale(standing),
+        Some(paths) => memory.database.stale_where(|path| is_below(path, paths), standing),
     };
     let mut wanted: BTreeMap<FactsKey, Reading> = BTreeMap::new();
     let mut changed: Vec<(&RepoPath, FactsKey, Reading)> = Vec::new();

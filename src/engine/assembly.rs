@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::analysis::{Database, Resolved};
+use crate::analysis::{Database, Resolved, Standing};
 use crate::languages::LanguageSupport;
 use crate::model::{ContentHash, FileEdges, RepoPath};
 use crate::store::{Change, Content, ContentFile, Identity, Staged, StoredEntry};
@@ -16,6 +16,7 @@ use super::EngineError;
 use super::intake::{Extraction, FactsKey, Fresh, Reading, Stored};
 use super::report::{BuildCounts, BuildOutcome, BuildStatus, FailedFile};
 use super::scope::{Scope, fingerprint};
+use super::sync::included;
 
 /// Where the contents of a capture are, and what they say.
 pub(super) struct Contents {
@@ -30,6 +31,19 @@ impl Contents {
         let Fresh { reading, extraction, encoded } = fresh;
         self.fresh.insert(key, (reading, encoded));
         self.extracted.insert(key, extraction);
+    }
+
+    /// Returns what stands at each included path of a capture, as far as contents were looked at.
+    pub fn standing<'c>(
+        &'c self,
+        languages: &'static [&'static dyn LanguageSupport],
+        capture: &'c Capture,
+    ) -> impl Iterator<Item = (&'c RepoPath, Standing)> {
+        let any_failed = self.extracted.values().any(Result::is_err);
+        included(capture).map(move |(path, hash)| {
+            let is_failed = || matches!(self.extracted.get(&(hash, Reading::of(languages, path).dialect)), Some(Err(_)));
+            (path, Standing { hash, failed: any_failed && is_failed() })
+        })
     }
 }
 

@@ -536,7 +536,7 @@ impl<'a> Build<'a> {
         let span = debug_span!("resolve", files = tracing::field::Empty);
         let _entered = span.enter();
         let languages = self.scope.languages();
-        let stale = self.memory.database.stale(included(capture));
+        let stale = self.memory.database.stale(contents.standing(languages, capture));
         let mut texts = HashMap::new();
         let mut files = Vec::new();
         for (path, hash) in included(capture) {
@@ -643,7 +643,7 @@ impl Failures {
 }
 
 /// Returns the included files of a capture, by path.
-fn included(capture: &Capture) -> impl Iterator<Item = (&RepoPath, ContentHash)> {
+pub(super) fn included(capture: &Capture) -> impl Iterator<Item = (&RepoPath, ContentHash)> {
     included_entries(&capture.entries)
 }
 

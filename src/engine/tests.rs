@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::config::{Config, Environment, OnStale, Selection};
 use crate::model::{PathPrefix, RepoPath};
-use crate::parse::InProcessParser;
+use crate::parse::{InProcessParser, Parser};
 use crate::store::Generation;
 use crate::watch::Hint;
 use crate::workspace::moments::{Moment, during};
@@ -16,6 +16,7 @@ use super::{Admission, Baseline, BuildStatus, Cancel, Desk, Difference, Freshnes
 
 mod attendant;
 mod desks;
+mod failures;
 
 /// A folder with files, and a cache for it.
 struct Fixture {
@@ -70,6 +71,10 @@ impl Fixture {
 
     /// Returns an engine as a new process has it, with a cache of the given name.
     fn engine_with(&self, cache: &str, settings: &str) -> Desk {
+        self.engine_of(cache, settings, Arc::new(InProcessParser))
+    }
+
+    fn engine_of(&self, cache: &str, settings: &str, parser: Arc<dyn Parser>) -> Desk {
         let environment = Environment { current_dir: self.root(), ..Environment::default() };
         let text = format!(
             "cache_dir = {:?}\n{settings}\n[scopes.test]\nroot = {:?}\ninclude_untracked = true\n",
@@ -78,7 +83,7 @@ impl Fixture {
         );
         let config = Config::parse(&text, "sextant.toml", &environment).expect("a valid configuration");
         let scope = config.scope(&Selection { root: None, scope: Some("test".to_owned()) }, &environment).expect("a scope");
-        Desk::open(&config, scope, Arc::new(InProcessParser)).expect("opened")
+        Desk::open(&config, scope, parser).expect("opened")
     }
 
     fn engine(&self) -> Desk {
