@@ -67,6 +67,30 @@ pub(super) fn of_no_watcher(error: &dyn std::fmt::Display) -> Health {
     }
 }
 
+/// Says that the watcher met a defect of its own.
+pub(super) fn of_defect() -> Health {
+    Health::Degraded {
+        reason: "the watcher broke down and begins again".to_owned(),
+        remedy: "report what it said on standard error".to_owned(),
+    }
+}
+
+/// Says that nobody looks any more.
+pub(super) fn of_ended() -> Health {
+    Health::Degraded {
+        reason: "the watcher ended, so changes are not noticed".to_owned(),
+        remedy: "each question and each `sync` looks at everything as before; start the program anew".to_owned(),
+    }
+}
+
+/// Says that Git left its lock of the index.
+pub(super) fn of_left_lock() -> Health {
+    Health::Degraded {
+        reason: "Git's `index.lock` stays, so what Git does meanwhile may be seen half done".to_owned(),
+        remedy: "remove the lock if no Git is at work".to_owned(),
+    }
+}
+
 /// Says that nothing stands at the root.
 pub(super) fn of_missing_root() -> Health {
     Health::Degraded { reason: "the worktree is gone".to_owned(), remedy: "it is watched again when it is back".to_owned() }

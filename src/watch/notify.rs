@@ -4,6 +4,8 @@
 //! moment is watched; so whoever looks after the hint sees what happened before, and what happens later gives another one.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,7 @@ use ::notify::{Config, ErrorKind, PathOp, RecommendedWatcher, RecursiveMode, Wat
 
 use crate::config::Watch;
 use crate::model::RepoPath;
-use crate::workspace::{self, GitPlaces, GitState, Glance, Policy, WorkspaceError, Worktree};
+use crate::workspace::{self, GitPlaces, GitState, Glance, Policy, RootIdentity, WorkspaceError, Worktree};
 
 use super::pending::{Pending, Surroundings, git_directories};
 use super::{Health, Hint, Sink, WatchError, filesystem, until};
@@ -23,7 +25,7 @@ use super::{Health, Hint, Sink, WatchError, filesystem, until};
 /// How often it is looked whether the root is still the directory that is watched.
 const BEAT: Duration = Duration::from_secs(1);
 /// How long a hint waits for Git to end what holds the lock of the index. A lock that a killed Git left is no reason to wait longer.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 3 } else { 10 });
 /// How soon the lock is looked at again.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// How often the system is asked whether it can tell by now.
@@ -36,6 +38,8 @@ const MAX_ROUNDS: usize = 32;
 /// What the thread of a watcher is told.
 enum Message {
     Event(::notify::Result<Event>),
+    /// The thread that listens to the system for the subscription of this number has ended.
+    Ended(u64),
     Stop,
 }
 
@@ -63,15 +67,26 @@ impl Watcher {
             health: Arc::clone(&health),
             sender: sender.clone(),
             mode: Mode::Lost,
+            subscriptions: 0,
             pending: Pending::default(),
             beat: Instant::now() + BEAT,
+            seen: Health::Ok,
+            left_lock: None,
         };
         let (ready, begun) = channel();
         let run = move || {
-            follower.subscribe();
+            let mut outcome = catch_unwind(AssertUnwindSafe(|| follower.subscribe()));
             // Whoever waits for it may have been killed.
             let _ = ready.send(());
-            follower.run(&messages);
+            loop {
+                if outcome.is_err() {
+                    follower.begin_again();
+                }
+                outcome = catch_unwind(AssertUnwindSafe(|| follower.run(&messages)));
+                if outcome.is_ok() {
+                    return;
+                }
+            }
         };
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(run);
         let thread = thread.map_err(|source| WatchError::Thread { source })?;
@@ -83,7 +98,7 @@ impl Watcher {
     /// Returns whether the watcher sees what happens.
     pub fn health(&self) -> Health {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-            return filesystem::of_no_watcher(&"its thread ended");
+            return filesystem::of_ended();
         }
         self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -92,6 +107,12 @@ impl Watcher {
     #[cfg(test)]
     pub(super) fn inject(&self, event: ::notify::Result<Event>) {
         self.sender.send(Message::Event(event)).expect("the thread lives as long as this");
+    }
+
+    /// Lets the thread end that listens to the system for a subscription.
+    #[cfg(test)]
+    pub(super) fn end(&self, subscription: u64) {
+        self.sender.send(Message::Ended(subscription)).expect("the thread lives as long as this");
     }
 }
 
@@ -122,9 +143,10 @@ enum Mode {
 
 /// What the system was asked to tell of.
 struct Subscription {
+    number: u64,
     notifier: RecommendedWatcher,
     /// The directory that stood at the root.
-    root: (u64, u64),
+    root: RootIdentity,
     /// Directories of the worktree, also those that could not be watched.
     watched: BTreeSet<String>,
     git: Option<GitPlaces>,
@@ -148,6 +170,38 @@ impl From<WorkspaceError> for Obstacle {
     }
 }
 
+/// Why directories are not watched.
+enum Refusal {
+    TooMany,
+    /// Nobody listens to the system any more.
+    Ended(::notify::Error),
+}
+
+impl Refusal {
+    /// Says so of the wish to watch so many directories.
+    fn of(self, directories: usize) -> Obstacle {
+        match self {
+            Self::TooMany => Obstacle::TooMany(directories),
+            Self::Ended(error) => Obstacle::NoWatcher(error),
+        }
+    }
+}
+
+/// Tells that the thread which listens to the system let go of its listener.
+struct Listener {
+    subscription: u64,
+    sender: Sender<Message>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.sender.send(Message::Ended(self.subscription));
+    }
+}
+
+/// Which file is the lock of an index, and since when.
+type LockIdentity = (u64, i64, i64);
+
 /// The thread of a watcher.
 struct Follower {
     worktree: Worktree,
@@ -157,33 +211,40 @@ struct Follower {
     health: Arc<Mutex<Health>>,
     sender: Sender<Message>,
     mode: Mode,
+    /// How many there were.
+    subscriptions: u64,
     pending: Pending,
     beat: Instant,
+    /// How well changes are seen, but for a lock that Git left.
+    seen: Health,
+    /// A lock of the index that nobody takes away: not waited for any more.
+    left_lock: Option<LockIdentity>,
 }
 
 impl Follower {
-    fn run(mut self, messages: &Receiver<Message>) {
+    fn run(&mut self, messages: &Receiver<Message>) {
         loop {
             match messages.recv_timeout(self.patience()) {
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Message::Event(event)) => self.take(event),
+                Ok(message) => self.hear(message),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             // All that is there is taken before anything is done about it.
             loop {
                 match messages.try_recv() {
                     Ok(Message::Stop) => return,
-                    Ok(Message::Event(event)) => self.take(event),
+                    Ok(message) => self.hear(message),
                     Err(_) => break,
                 }
             }
             let now = Instant::now();
-            if self.pending.due(self.settings.quiet()).is_some_and(|due| due <= now) && !self.is_held() {
+            if self.pending.due(self.settings.quiet()).is_some_and(|due| due <= now) && !self.waits_for_git() {
                 self.settle();
             }
             if self.beat <= now {
                 self.beat = now + BEAT;
                 self.look_at_root();
+                self.look_at_lock();
             }
             if matches!(&self.mode, Mode::Polled { due, .. } if *due <= now) {
                 self.poll();
@@ -193,8 +254,8 @@ impl Follower {
 
     /// Returns how long there is nothing to do unless something happens.
     fn patience(&self) -> Duration {
-        let settle =
-            self.pending.due(self.settings.quiet()).map(|due| if self.is_held() { Instant::now() + LOCK_PAUSE } else { due });
+        let settle = self.pending.due(self.settings.quiet());
+        let settle = settle.map(|due| if self.held_lock().is_some() { Instant::now() + LOCK_PAUSE } else { due });
         let poll = match &self.mode {
             Mode::Polled { due, .. } => Some(*due),
             Mode::Events(_) | Mode::Lost => None,
@@ -203,12 +264,59 @@ impl Follower {
         until(next).unwrap_or(BEAT)
     }
 
-    /// Returns whether Git is at work on the index, so that what there is to see now is half of it.
-    fn is_held(&self) -> bool {
-        let Mode::Events(subscription) = &self.mode else { return false };
-        let Some(git) = &subscription.git else { return false };
-        let recent = self.pending.first().is_some_and(|first| first.elapsed() < LOCK_PATIENCE);
-        recent && git.directory.join("index.lock").symlink_metadata().is_ok()
+    /// Returns the lock under which Git is at work on the index, so that what there is to see now is half of it.
+    fn held_lock(&self) -> Option<LockIdentity> {
+        self.lock().filter(|lock| self.left_lock != Some(*lock))
+    }
+
+    fn lock(&self) -> Option<LockIdentity> {
+        let Mode::Events(subscription) = &self.mode else { return None };
+        let found = subscription.git.as_ref()?.directory.join("index.lock").symlink_metadata().ok()?;
+        Some((found.ino(), found.ctime(), found.ctime_nsec()))
+    }
+
+    /// Returns whether to wait for Git. A lock that stays for too long is one that a killed Git left.
+    fn waits_for_git(&mut self) -> bool {
+        let Some(lock) = self.held_lock() else { return false };
+        let waits = self.pending.first().is_some_and(|first| first.elapsed() < LOCK_PATIENCE);
+        if !waits {
+            self.left_lock = Some(lock);
+            self.show_health();
+        }
+        waits
+    }
+
+    /// Forgets a lock that Git left once somebody took it away.
+    fn look_at_lock(&mut self) {
+        if self.left_lock.is_some() && self.lock() != self.left_lock {
+            self.left_lock = None;
+            self.show_health();
+        }
+    }
+
+    fn show_health(&self) {
+        let health = match (&self.seen, self.left_lock) {
+            (Health::Ok, Some(_)) => filesystem::of_left_lock(),
+            (seen, _) => seen.clone(),
+        };
+        tracing::debug!(%health, "watching");
+        *self.health.lock().unwrap_or_else(PoisonError::into_inner) = health;
+    }
+
+    fn hear(&mut self, message: Message) {
+        match message {
+            Message::Event(event) => self.take(event),
+            Message::Ended(number) => {
+                if matches!(&self.mode, Mode::Events(subscription) if subscription.number == number) {
+                    tracing::debug!("nobody listens to the system any more");
+                    self.mode = Mode::Lost;
+                    self.settle_on(Err(Obstacle::NoWatcher(::notify::Error::generic("its thread ended"))));
+                    (self.sink)(Hint::Rescan);
+                }
+            }
+            // Whoever receives messages looks for it.
+            Message::Stop => {}
+        }
     }
 
     fn take(&mut self, event: ::notify::Result<Event>) {
@@ -221,20 +329,27 @@ impl Follower {
                 lost
             }
         };
-        let none = BTreeSet::new();
-        let (git, watched) = match &self.mode {
-            Mode::Events(subscription) => (subscription.git.as_ref(), &subscription.watched),
-            Mode::Polled { .. } | Mode::Lost => (None, &none),
-        };
+        // Of a subscription that ended: what follows it looks at everything.
+        let Mode::Events(subscription) = &self.mode else { return };
+        let Subscription { git, watched, .. } = subscription.as_ref();
         let is_directory = |path: &RepoPath| self.worktree.is_directory(path);
-        let around = Surroundings { root: self.worktree.root(), git, watched, is_directory: &is_directory };
+        let around = Surroundings { root: self.worktree.root(), git: git.as_ref(), watched, is_directory: &is_directory };
         self.pending.take(&event, &around);
+    }
+
+    /// Goes on after a defect, which costs the hints of a moment: at the next beat everything is looked at.
+    fn begin_again(&mut self) {
+        (self.mode, self.pending) = (Mode::Lost, Pending::default());
+        self.beat = Instant::now() + BEAT;
+        self.seen = filesystem::of_defect();
+        self.show_health();
     }
 
     /// Begins anew to be told, or finds another way to notice changes.
     fn subscribe(&mut self) {
         // The watches of the one before are free before others are asked for.
         self.mode = Mode::Lost;
+        self.subscriptions += 1;
         let outcome = self.subscription();
         self.settle_on(outcome.map(|subscription| Mode::Events(Box::new(subscription))));
     }
@@ -249,9 +364,11 @@ impl Follower {
             Err(Obstacle::TooMany(directories)) => (self.polled(Some(RETRY)), filesystem::of_too_many(directories)),
             Err(Obstacle::NoWatcher(error)) => (self.polled(Some(RETRY)), filesystem::of_no_watcher(&error)),
         };
-        self.mode = mode;
-        tracing::debug!(%health, "watching");
-        *self.health.lock().unwrap_or_else(PoisonError::into_inner) = health;
+        (self.mode, self.seen) = (mode, health);
+        // What came before is no news for whoever looks at everything now.
+        self.pending = Pending::default();
+        self.left_lock = self.left_lock.filter(|left| self.lock() == Some(*left));
+        self.show_health();
     }
 
     fn polled(&self, retry: Option<Duration>) -> Mode {
@@ -269,19 +386,28 @@ impl Follower {
         if let Some(name) = filesystem::silent(self.worktree.root()) {
             return Err(Obstacle::Silent(name));
         }
-        let sender = self.sender.clone();
+        let number = self.subscriptions;
+        let listener = Listener { subscription: number, sender: self.sender.clone() };
         let handler = move |event| {
             // The thread that listens ends last.
-            let _ = sender.send(Message::Event(event));
+            let _ = listener.sender.send(Message::Event(event));
         };
         // Opening and reading files is no event: this process reads each of them often.
         let config = Config::default().with_event_kinds(EventKindMask::CORE).with_follow_symlinks(false);
         let notifier = RecommendedWatcher::new(handler, config).map_err(Obstacle::NoWatcher)?;
-        let mut subscription =
-            Subscription { notifier, root, watched: BTreeSet::new(), git: None, git_watched: BTreeSet::new(), git_state: None };
+        let mut subscription = Subscription {
+            number,
+            notifier,
+            root,
+            watched: BTreeSet::new(),
+            git: None,
+            git_watched: BTreeSet::new(),
+            git_state: None,
+        };
         subscription.follow_git(&self.worktree)?;
-        self.extend(&mut subscription, None)?;
+        // Before the directories are listed by it, so that one which is newer is found to differ.
         subscription.git_state = self.worktree.git_state().ok();
+        self.extend(&mut subscription, None)?;
         Ok(subscription)
     }
 
@@ -291,7 +417,7 @@ impl Follower {
         for round in 0..MAX_ROUNDS {
             let found = workspace::directories(&self.worktree, &self.policy, below.map(<[RepoPath]>::to_vec))?;
             if round == 0 && below.is_none() {
-                subscription.forget(root, |directory| !found.contains(directory));
+                subscription.forget(root, |directory| !found.contains(directory)).map_err(|refusal| refusal.of(found.len()))?;
             }
             let new: Vec<String> = found.difference(&subscription.watched).cloned().collect();
             if new.is_empty() {
@@ -302,7 +428,7 @@ impl Follower {
                 return Err(Obstacle::TooMany(directories));
             }
             let places = new.iter().map(|directory| root.join(directory)).collect();
-            subscription.watch(places).map_err(|()| Obstacle::TooMany(directories))?;
+            subscription.watch(places).map_err(|refusal| refusal.of(directories))?;
             subscription.watched.extend(new);
             // What was made in one of them before it was watched gave no event, so it is listed again.
         }
@@ -312,15 +438,14 @@ impl Follower {
     /// Tells what the events since the last hint come to.
     fn settle(&mut self) {
         let pending = std::mem::take(&mut self.pending);
-        if pending.overflow {
-            tracing::debug!("the system lost events: everything is looked at again");
+        if pending.overflow || pending.root {
+            tracing::debug!("events are lost, or the root moved: everything is looked at again");
             self.subscribe();
             return (self.sink)(Hint::Rescan);
         }
-        let Mode::Events(mut subscription) = std::mem::replace(&mut self.mode, Mode::Lost) else {
-            // Of a subscription that ended; what follows it looks at everything.
-            self.subscribe();
-            return (self.sink)(Hint::Rescan);
+        let mut subscription = match std::mem::replace(&mut self.mode, Mode::Lost) {
+            Mode::Events(subscription) => subscription,
+            other => return self.mode = other,
         };
         let hint = self.digest(&mut subscription, pending);
         match hint {
@@ -353,7 +478,9 @@ impl Follower {
         let root = self.worktree.root();
         let directories: Vec<RepoPath> = directories.into_iter().collect();
         if !directories.is_empty() {
-            subscription.forget(root, |directory| directories.iter().any(|gone| is_within(directory, gone.as_str())));
+            let watched = subscription.watched.len();
+            let is_gone = |directory: &String| directories.iter().any(|gone| is_within(directory, gone.as_str()));
+            subscription.forget(root, is_gone).map_err(|refusal| refusal.of(watched))?;
         }
         if rules {
             self.extend(subscription, None)?;
@@ -413,22 +540,32 @@ impl Subscription {
         // Its directories may be others of the same name, so they are watched anew in any case.
         let gone = std::mem::take(&mut self.git_watched);
         self.unwatch(gone.iter().map(|path| path.as_path()));
+        let mut places: BTreeSet<_> = gone.into_iter().filter(|place| self.is_watched(place, worktree.root())).collect();
         if let Some(git) = &git {
-            let places = git_directories(git);
-            self.watch(places.iter().cloned().collect()).map_err(|()| Obstacle::TooMany(self.watched.len()))?;
-            self.git_watched = places;
+            self.git_watched = git_directories(git);
+            places.extend(self.git_watched.iter().cloned());
         }
+        let directories = self.watched.len() + self.git_watched.len();
+        self.watch(places.into_iter().collect()).map_err(|refusal| refusal.of(directories))?;
         self.git = git;
         Ok(())
     }
 
+    /// Returns whether a place is a directory of the worktree that is watched as such.
+    fn is_watched(&self, place: &Path, root: &Path) -> bool {
+        let directory = place.strip_prefix(root).ok().and_then(Path::to_str);
+        directory.is_some_and(|directory| self.watched.contains(directory))
+    }
+
     /// Stops watching directories, which may be gone, or be others now.
-    fn forget(&mut self, root: &Path, is_gone: impl Fn(&String) -> bool) {
+    fn forget(&mut self, root: &Path, is_gone: impl Fn(&String) -> bool) -> Result<(), Refusal> {
         let (gone, kept) = std::mem::take(&mut self.watched).into_iter().partition(is_gone);
         self.watched = kept;
         let gone: BTreeSet<String> = gone;
         let places: Vec<_> = gone.iter().map(|directory| root.join(directory)).collect();
         self.unwatch(places.iter().map(|path| path.as_path()));
+        // Rules for Git may stand in one that is ignored.
+        self.watch(places.into_iter().filter(|place| self.git_watched.contains(place)).collect())
     }
 
     fn unwatch<'p>(&mut self, places: impl Iterator<Item = &'p Path>) {
@@ -438,14 +575,16 @@ impl Subscription {
         }
     }
 
-    /// Watches directories; those that are gone or may not be read are passed over. An error means that there are too many.
-    fn watch(&mut self, places: Vec<std::path::PathBuf>) -> Result<(), ()> {
+    /// Watches directories; those that are gone or may not be read are passed over.
+    fn watch(&mut self, places: Vec<std::path::PathBuf>) -> Result<(), Refusal> {
         let config = WatchPathConfig::new(RecursiveMode::NonRecursive).with_dereference_symlinks(false);
         let mut left: Vec<PathOp> = places.into_iter().map(|place| PathOp::Watch(place, config.clone())).collect();
         while !left.is_empty() {
             match self.notifier.update_paths(std::mem::take(&mut left)) {
                 Ok(()) => {}
-                Err(failed) if matches!(failed.source.kind, ErrorKind::MaxFilesWatch) => return Err(()),
+                Err(failed) if matches!(failed.source.kind, ErrorKind::MaxFilesWatch) => return Err(Refusal::TooMany),
+                // It is the fault of none of them.
+                Err(failed) if failed.origin.is_none() => return Err(Refusal::Ended(failed.source)),
                 Err(failed) => {
                     tracing::trace!(error = %failed.source, "a directory is not watched");
                     left = failed.remaining;

@@ -27,6 +27,8 @@ pub(super) struct Pending {
     pub rescan: bool,
     /// Events were lost, and with them perhaps where directories are.
     pub overflow: bool,
+    /// The root went or moved. What stands there may be told of no more, though it look the same: file systems use numbers again.
+    pub root: bool,
     since: Option<(Instant, Instant)>,
 }
 
@@ -48,7 +50,9 @@ enum OfGit {
 
 impl Pending {
     pub(super) fn is_empty(&self) -> bool {
-        !(self.git || self.rules || self.rescan || self.overflow) && self.paths.is_empty() && self.directories.is_empty()
+        !(self.git || self.rules || self.rescan || self.overflow || self.root)
+            && self.paths.is_empty()
+            && self.directories.is_empty()
     }
 
     /// Returns when nothing has happened for `quiet`, or too long has passed to wait for that; `None` when there is nothing to look at.
@@ -88,11 +92,14 @@ impl Pending {
         let Ok(below) = path.strip_prefix(around.root) else { return };
         let mut parts = below.components().map(|part| part.as_os_str());
         match (parts.next(), parts.next()) {
-            // The root itself: whether it is still the same is looked at by whoever owns this.
-            (None, _) => return,
+            (None, _) => return self.root |= matches!(kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))),
             (Some(first), None) if first == ".git" => return self.git = true,
             (Some(first), Some(_)) if first == ".git" => return,
             _ => {}
+        }
+        if around.git.and_then(|git| git.excludes.as_deref()).is_some_and(|excludes| excludes.starts_with(path)) {
+            // What stands above it moved, perhaps.
+            self.rules = true;
         }
         let Some(path) = below.to_str().and_then(|text| RepoPath::parse(text).ok()) else {
             // Listed among those that cannot be represented.
@@ -126,6 +133,9 @@ fn of_git(path: &Path, git: &GitPlaces) -> Option<OfGit> {
     if git.branch.as_deref() == Some(path) {
         return Some(OfGit::State);
     }
+    if git.excludes.as_deref() == Some(path) {
+        return Some(OfGit::Rules);
+    }
     let names = [
         ("HEAD", OfGit::State),
         ("index", OfGit::State),
@@ -145,6 +155,61 @@ pub(super) fn git_directories(git: &GitPlaces) -> BTreeSet<PathBuf> {
     let mut directories = BTreeSet::from([git.directory.clone(), git.common.clone()]);
     directories.insert(git.directory.join("logs"));
     directories.insert(git.common.join("info"));
-    directories.extend(git.branch.as_deref().and_then(Path::parent).map(Path::to_owned));
+    let files = [git.branch.as_deref(), git.excludes.as_deref()];
+    directories.extend(files.into_iter().flatten().filter_map(Path::parent).map(Path::to_owned));
     directories
+}
+
+#[cfg(test)]
+mod tests {
+    use ::notify::event::{CreateKind, MetadataKind, RemoveKind, RenameMode};
+
+    use super::*;
+
+    /// Takes in one event of a path in a worktree at `/w` whose ignore rules are at `conf/ignore`, too, and returns what it comes to.
+    fn taken(kind: EventKind, path: &str) -> String {
+        let git = GitPlaces {
+            directory: PathBuf::from("/w/.git"),
+            common: PathBuf::from("/w/.git"),
+            branch: None,
+            excludes: Some(PathBuf::from("/w/conf/ignore")),
+        };
+        let watched = BTreeSet::from([String::new(), "conf".to_owned()]);
+        let around = Surroundings { root: Path::new("/w"), git: Some(&git), watched: &watched, is_directory: &|_| false };
+        let mut pending = Pending::default();
+        pending.take(&Event::new(kind).add_path(PathBuf::from(path)), &around);
+        let said = [
+            (pending.git, "git"),
+            (pending.rules, "rules"),
+            (pending.rescan, "rescan"),
+            (pending.overflow, "overflow"),
+            (pending.root, "root"),
+        ];
+        let mut said: Vec<&str> = said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, name)| name).collect();
+        said.extend(pending.directories.iter().map(|_| "directory"));
+        said.extend(pending.paths.iter().map(RepoPath::as_str));
+        assert_eq!(pending.due(Duration::ZERO).is_some(), !said.is_empty());
+        said.join(" ")
+    }
+
+    #[test]
+    fn what_an_event_comes_to() {
+        let check = |kind, path, want| assert_eq!(taken(kind, path), want, "{kind:?} {path}");
+        let created = EventKind::Create(CreateKind::File);
+        let moved = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+        let removed = EventKind::Remove(RemoveKind::Folder);
+        check(created, "/w/a.py", "a.py");
+        check(created, "/elsewhere/a.py", "");
+        // Another root may have the number of the one that went, and look the same.
+        check(removed, "/w", "root");
+        check(moved, "/w", "root");
+        check(EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)), "/w", "");
+        check(removed, "/w/conf", "rules directory conf");
+        check(created, "/w/conf/ignore", "rules");
+        check(created, "/w/conf/ignored", "conf/ignored");
+        check(created, "/w/.gitignore", "rules .gitignore");
+        check(created, "/w/.git/index", "git");
+        check(created, "/w/.git/index.lock", "");
+        check(created, "/w/.git/info/exclude", "rules");
+    }
 }

@@ -52,11 +52,14 @@ impl Watched {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn start(mut self) -> Self {
-        let root = self.path("");
+    fn worktree(&self) -> Worktree {
+        Worktree::open(&self.path("")).expect("a folder")
+    }
+
+    fn policy(&self) -> Policy {
         let scope = Scope {
             id: "test".to_owned(),
-            root: root.clone(),
+            root: self.path(""),
             source_roots: None,
             include_untracked: true,
             exclude: Vec::new(),
@@ -64,9 +67,11 @@ impl Watched {
             on_stale: OnStale::Sync,
             implicit: true,
         };
-        let worktree = Worktree::open(&root).expect("a folder");
-        let policy = Policy::new(&scope).expect("no patterns");
-        self.tree = Some(WatchedTree::start(&worktree, &policy, &self.settings).expect("watched"));
+        Policy::new(&scope).expect("no patterns")
+    }
+
+    fn start(mut self) -> Self {
+        self.tree = Some(WatchedTree::start(&self.worktree(), &self.policy(), &self.settings).expect("watched"));
         self
     }
 
@@ -92,6 +97,28 @@ impl Watched {
             }
         }
         named
+    }
+
+    /// Waits until the watcher says this of itself.
+    fn until_health(&mut self, wanted: impl Fn(&Health) -> bool) -> String {
+        let started = Instant::now();
+        loop {
+            let health = self.tree().health();
+            if wanted(&health) {
+                return health.to_string();
+            }
+            assert!(started.elapsed() < CAP, "{health}");
+            self.tree().wait(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until it is quiet, and sees that a change is told exactly.
+    #[track_caller]
+    fn sees(&mut self, path: &str) {
+        self.until_health(|health| *health == Health::Ok);
+        while self.tree().wait(Duration::from_millis(300)).is_some() {}
+        self.write(path, &format!("{:?}", Instant::now()));
+        self.until(&[path]);
     }
 
     /// Writes a file that nothing else touches and waits for it: what happened before has been told by then. Returns what else was.
@@ -261,16 +288,110 @@ fn the_root_may_go_and_come_back() {
     let mut watched = Watched::new(&["a.py", "pkg/b.py"]).start();
     std::fs::remove_dir_all(watched.path("")).expect("removed");
     watched.until(&["*"]);
-    let started = Instant::now();
-    while watched.tree().health() == Health::Ok {
-        assert!(started.elapsed() < CAP);
-        watched.tree().wait(Duration::from_millis(50));
-    }
+    watched.until_health(|health| *health != Health::Ok);
     watched.write("pkg/b.py", "x = 2\n");
     watched.until(&["*"]);
-    assert_eq!(watched.tree().health(), Health::Ok);
-    watched.write("pkg/b.py", "x = 3\n");
-    watched.until(&["pkg/b.py"]);
+    watched.sees("pkg/b.py");
+    // At once: the file system may give the new one the number of the old.
+    for _ in 0..5 {
+        std::fs::remove_dir_all(watched.path("")).expect("removed");
+        watched.write("pkg/b.py", "x = 3\n");
+        watched.until(&["*"]);
+        watched.sees("pkg/b.py");
+    }
+    // That the root went is believed though the same seems to stand there.
+    let gone = ::notify::Event::new(::notify::EventKind::Remove(::notify::event::RemoveKind::Folder));
+    let root = watched.worktree().root().to_owned();
+    watched.tree().watcher.inject(Ok(gone.add_path(root)));
+    watched.until(&["*"]);
+    watched.sees("pkg/b.py");
+}
+
+#[test]
+fn rules_in_a_file_of_the_worktree_are_followed() {
+    let mut watched = Watched::new(&["a.py", "made/x.py", "conf/b.py"]);
+    watched.write("conf/rules", "made/\n");
+    watched.write(".gitignore", "conf/\n");
+    watched.git(&["init", "-q"]);
+    watched.git(&["config", "core.excludesFile", "conf/rules"]);
+    watched = watched.start();
+    watched.write("made/x.py", "x = 2\n");
+    watched.write("conf/b.py", "x = 2\n");
+    assert_eq!(watched.told(), Vec::<String>::new());
+    watched.write("conf/rules", "nothing\n");
+    watched.until(&["*"]);
+    watched.sees("made/x.py");
+    // Whether the file is in a directory of the scope or in another one.
+    watched.write(".gitignore", "\n");
+    watched.until(&["*"]);
+    watched.sees("conf/b.py");
+    watched.write(".gitignore", "conf/\n");
+    watched.until(&["*"]);
+    watched.write("conf/rules", "made/\n");
+    watched.until(&["*"]);
+    watched.write("made/x.py", "x = 3\n");
+    assert_eq!(watched.told(), Vec::<String>::new());
+}
+
+#[test]
+fn a_lock_that_git_left_is_waited_for_once() {
+    let mut watched = Watched::new(&["a.py"]);
+    watched.git(&["init", "-q"]);
+    watched.git(&["add", "-A"]);
+    watched = watched.start();
+    watched.write(".git/index.lock", "");
+    watched.write("a.py", "x = 2\n");
+    watched.until(&["a.py"]);
+    let health = watched.until_health(|health| *health != Health::Ok);
+    assert!(health.contains("index.lock") && health.contains("remove the lock"), "{health}");
+    let started = Instant::now();
+    for round in 0..4 {
+        watched.write("a.py", &format!("y = {round}\n"));
+        watched.until(&["a.py"]);
+    }
+    assert!(started.elapsed() < Duration::from_secs(8), "four waits would be longer");
+    // Another lock is another Git at work.
+    std::fs::remove_file(watched.path(".git/index.lock")).expect("removed");
+    watched.sees("a.py");
+    watched.write(".git/index.lock", "");
+    watched.write("a.py", "x = 3\n");
+    assert_eq!(watched.tree().wait(Duration::from_millis(300)), None);
+}
+
+#[test]
+fn a_listener_that_ends_is_made_up_for() {
+    let mut watched = Watched::new(&["a.py"]).start();
+    // Of a subscription that is no more: no concern.
+    watched.tree().watcher.end(7);
+    assert_eq!(watched.told(), Vec::<String>::new());
+    watched.tree().watcher.end(1);
+    watched.until(&["*"]);
+    let health = watched.tree().health().to_string();
+    assert!(health.contains("gave no watcher"), "{health}");
+    watched.write("a.py", "x = 22\n");
+    watched.until(&["a.py"]);
+    // What is left of events means nothing: it is looked at in turn.
+    let event = ::notify::Event::new(::notify::EventKind::Create(::notify::event::CreateKind::File));
+    let place = watched.path("a.py");
+    watched.tree().watcher.inject(Ok(event.add_path(place)));
+    assert_eq!(watched.told(), Vec::<String>::new());
+}
+
+#[test]
+fn a_defect_costs_the_hints_of_a_moment() {
+    let watched = Watched::new(&["a.py"]);
+    let (sender, hints) = channel();
+    let breaks = std::sync::atomic::AtomicBool::new(true);
+    let sink: Sink = Box::new(move |hint| {
+        assert!(!breaks.swap(false, std::sync::atomic::Ordering::Relaxed), "breaks once, as it is told to");
+        drop(sender.send(hint));
+    });
+    let watcher = Watcher::start(&watched.worktree(), &watched.policy(), &watched.settings, sink).expect("started");
+    watched.write("a.py", "x = 2\n");
+    assert_eq!(hints.recv_timeout(CAP), Ok(Hint::Rescan), "instead of what was lost");
+    assert_eq!(watcher.health(), Health::Ok);
+    watched.write("b.py", "x = 2\n");
+    assert_eq!(hints.recv_timeout(CAP), Ok(Hint::Paths(vec![RepoPath::parse("b.py").expect("a path")])));
 }
 
 #[test]

@@ -264,7 +264,8 @@ pub(super) fn places(root: &Path) -> Result<GitPlaces, WorkspaceError> {
     let head = repository.head().map_err(unreadable("HEAD"))?;
     let branch = head.referent_name().and_then(|name| std::str::from_utf8(name.as_bstr()).ok()).map(|name| common.join(name));
     let directory = repository.git_dir().to_owned();
-    Ok(GitPlaces { directory, common, branch })
+    let excludes = excludes_file(&repository.config_snapshot(), root).map(|path| root.join(path));
+    Ok(GitPlaces { directory, common, branch, excludes })
 }
 
 /// Reads HEAD, the index and the ignore rules of a worktree.
@@ -277,9 +278,8 @@ pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceE
     }
     let (head, branch, head_tree) = read_head(&repository)?;
     let tracked = read_index(&repository)?;
-    let excludes_file = config.string("core.excludesFile").and_then(|value| inner_path(root_path, &value));
     let mut excludes = Vec::new();
-    if let Some(path) = excludes_file
+    if let Some(path) = excludes_file(&config, root_path)
         && let Ok(file) = root.open_file(path.as_os_str().as_encoded_bytes())
     {
         excludes.extend(directory::read_small(&file, IGNORE_FILE_LIMIT).ok().flatten().map(|text| Patterns::parse(&text)));
@@ -304,6 +304,11 @@ pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceE
         file_mode: config.boolean("core.fileMode").unwrap_or(true),
         tracked,
     })
+}
+
+/// Returns where the user's own ignore rules are, below the root; `None` when they are elsewhere, and do not count.
+fn excludes_file(config: &gix::config::Snapshot<'_>, root: &Path) -> Option<PathBuf> {
+    config.string("core.excludesFile").and_then(|value| inner_path(root, &value))
 }
 
 /// Above this size a file of ignore rules is not read.

@@ -27,7 +27,7 @@ use crate::model::{ContentHash, RepoPath};
 pub use content::{ObjectFormat, blob_id};
 pub use git::{GitCause, TrackedIndex};
 pub use manifest::{Changes, diff, dirty};
-pub use part::{GitPlaces, Glance, directories, glance, relevant, scan_part};
+pub use part::{GitPlaces, Glance, RootIdentity, directories, glance, relevant, scan_part};
 pub use policy::{Policy, PolicyError};
 pub use scan::{PassOutcome, ScanLimits, Visitor, list, pass, scan};
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use rustix::fs::{FileType, Stat};
 
@@ -150,6 +151,17 @@ pub struct GitPlaces {
     pub common: PathBuf,
     /// The file of the branch that HEAD names, should it have one of its own.
     pub branch: Option<PathBuf>,
+    /// More ignore rules are in this file of the worktree.
+    pub excludes: Option<PathBuf>,
+}
+
+/// Which directory stands at the root. Another one may have the same number; few were also made in the same moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootIdentity {
+    device: u64,
+    inode: u64,
+    /// Where the file system knows it.
+    made: Option<SystemTime>,
 }
 
 impl Worktree {
@@ -169,10 +181,11 @@ impl Worktree {
         Ok(look_at_git(self, &Root::open(self.root())?)?.state)
     }
 
-    /// Returns which directory stands at the root now, as device and inode; `None` when none does.
-    pub fn identity(&self) -> Option<(u64, u64)> {
+    /// Returns which directory stands at the root now; `None` when none does.
+    pub fn identity(&self) -> Option<RootIdentity> {
         let found = self.root().symlink_metadata().ok()?;
-        found.is_dir().then(|| (found.dev(), found.ino()))
+        let identity = RootIdentity { device: found.dev(), inode: found.ino(), made: found.created().ok() };
+        found.is_dir().then_some(identity)
     }
 
     /// Returns whether a directory, not a link to one, stands at `path` now.
