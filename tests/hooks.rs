@@ -1,7 +1,6 @@
 //! `sextant hook`: what hosts hand over, and what becomes of the indexes that hold what they edited.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -13,12 +12,7 @@ impl Sandbox {
     /// Runs a hook with something on its standard input; it must say nothing to the host and end well.
     #[track_caller]
     fn hook(&self, arguments: &[&str], input: &str) -> Run {
-        let mut command = self.program(&[&["hook"], arguments].concat());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let written = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
-        written.expect("a hook reads all that it is told");
-        let run = Run::from(child.wait_with_output().expect("the program ends")).ended(0);
+        let run = Run::told(&mut self.program(&[&["hook"], arguments].concat()), input).ended(0);
         assert_eq!(run.out, "", "{run:?}");
         run
     }
@@ -109,6 +103,8 @@ fn nothing_that_is_wrong_stops_an_edit() {
     let sandbox = indexed();
     sandbox.write("lib.py", "def f2(): pass\n");
     let edit = sandbox.edit_of("lib.py");
+    // More than any pipe holds: whoever writes it is read to the end.
+    let long = edit.replace("\"x\"", &format!("\"{}\"", "x".repeat(3 << 20)));
     for arguments in [
         &["emacs"][..],
         &["claude", "--no-such-flag"],
@@ -117,11 +113,12 @@ fn nothing_that_is_wrong_stops_an_edit() {
         &["claude", "--scope", "none"],
         &["claude", "--config", "/nonexistent.toml"],
     ] {
-        // What is not read to its end must not be a failure of whoever writes it, so it is short here.
-        let mut command = sandbox.program(&[&["hook"], arguments].concat());
-        let run = Run::of(&mut command).ended(0);
-        assert_eq!(run.out, "", "{arguments:?}");
+        sandbox.hook(arguments, &long);
     }
+    // Nor what is wrong with the environment.
+    let mut command = sandbox.command("sh");
+    command.args(["-c", &format!("mkdir gone && cd gone && rmdir ../gone && exec {PROGRAM} hook claude")]);
+    Run::told(&mut command, &long).ended(0);
     // No index, and a cache that cannot be made.
     let bare = Sandbox::new();
     bare.write("a.py", "");
@@ -149,10 +146,14 @@ fn a_hook_ends_in_time() {
     let held = fs::File::open(lock).expect("readable");
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).expect("nobody builds");
     let within = |started: Instant| started.elapsed() < Duration::from_secs(30);
+    let status = || sandbox.run_here(&["status", "--json"]).ended(0).json()["last_build"].clone();
+    let before = status();
     let started = Instant::now();
-    sandbox.hook(&["claude", "--deadline", "1"], &sandbox.edit_of("lib.py"));
+    let run = sandbox.hook(&["claude", "--verbose", "--deadline", "2"], &sandbox.edit_of("lib.py"));
+    assert!(run.err.contains("waiting for another builder took too long"), "{run:?}");
     assert!(within(started), "it does not wait for the builder");
     drop(held);
+    assert_eq!(status(), before, "nothing was built, and nothing failed");
     // A host that never ends what it says.
     let started = Instant::now();
     let mut command = sandbox.program(&["hook", "claude", "--deadline", "1"]);

@@ -67,6 +67,17 @@ impl Run {
         Self::from(command.output().expect("the program starts"))
     }
 
+    /// Runs a program that reads all of this on its standard input.
+    #[track_caller]
+    pub fn told(command: &mut Command, input: &str) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let written = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+        let run = Self::from(child.wait_with_output().expect("the program ends"));
+        assert!(written.is_ok(), "it does not read all that it is told: {run:?}");
+        run
+    }
+
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }

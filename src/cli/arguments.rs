@@ -232,7 +232,7 @@ pub struct Hook {
     #[arg(value_name = "HOST")]
     pub host: String,
     /// Give up after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = super::commands::hook::DEADLINE, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub deadline: u64,
     /// What the host hands over beside standard input
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

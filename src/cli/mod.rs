@@ -215,6 +215,19 @@ fn start_tracing<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(filter: &str
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();
+    let is_hook = commands::hook::is_hook(&line);
+    if is_hook {
+        commands::hook::end_by(commands::hook::deadline(&line));
+    }
+    let exit = run_line(&line, is_hook);
+    // A person does not end what they type, nor waits to be read.
+    if is_hook && !io::stdin().is_terminal() {
+        commands::hook::hear_out(&line, &mut io::stdin().lock());
+    }
+    exit
+}
+
+fn run_line(line: &[OsString], is_hook: bool) -> ExitCode {
     let (stdin, stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let color = stdout.is_terminal() && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
     let environment = match Environment::of_process() {
@@ -222,20 +235,16 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let failure = Failure::of_config(&error);
             let _ = writeln!(stderr, "{}", failure.text());
-            return ExitCode::from(if commands::hook::is_hook(&line) { 0 } else { failure.exit(true) as u8 });
+            return ExitCode::from(if is_hook { 0 } else { failure.exit(true) as u8 });
         }
     };
-    let is_hook = commands::hook::is_hook(&line);
-    if let Some(deadline) = Arguments::try_parse_from(&line).ok().and_then(|arguments| commands::hook::deadline(&arguments)) {
-        commands::hook::end_by(deadline);
-    }
     let mut out = io::BufWriter::new(stdout.lock());
     // Standard error is not locked: the traces of other threads go there, too.
     let mut input = remote::Input::new(stdin.lock());
     let run = || {
-        remote::run(&line, &environment, color, &mut input, &mut out, &mut stderr).unwrap_or_else(|| {
+        remote::run(line, &environment, color, &mut input, &mut out, &mut stderr).unwrap_or_else(|| {
             let mut world = World { environment, input: &mut input, out: &mut out, err: &mut stderr, color };
-            Session::new().run(&line, &mut world).exit as u8
+            Session::new().run(line, &mut world).exit as u8
         })
     };
     // A defect must not look like an answer, nor like one of the refusals.

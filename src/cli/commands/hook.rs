@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use serde_json::Value;
 
 use crate::cli::arguments::{Arguments, Command, Global, Hook};
@@ -46,27 +47,41 @@ static HOSTS: &[Host] = &[
 
 /// No host says more than this about an edit; the rest is read and let go.
 const MOST_INPUT: u64 = 32 << 20;
+/// How many seconds a hook may take that was not told.
+pub const DEADLINE: u64 = 5;
 /// How long a hook that does not end in time by itself may go on before its process does.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Returns whether a command line is that of a hook, be it well formed or not.
 pub fn is_hook(line: &[OsString]) -> bool {
-    let mut words = line.iter().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_encoded_bytes() {
-            b"--root" | b"--scope" | b"--config" | b"--color" => drop(words.next()),
-            flag if flag.starts_with(b"-") => {}
-            command => return command == b"hook",
-        }
-    }
-    false
+    after_hook(line).is_some()
 }
 
-/// Returns how long the hook of a command line may take; `None` when it is none.
-pub fn deadline(arguments: &Arguments) -> Option<Duration> {
-    match &arguments.command {
-        Command::Hook(hook) => Some(Duration::from_secs(hook.deadline)),
-        _ => None,
+/// Returns what stands behind `hook` on a command line that is one of a hook.
+fn after_hook(line: &[OsString]) -> Option<&[OsString]> {
+    let mut rest = line.get(1..)?;
+    loop {
+        let (word, after) = rest.split_first()?;
+        rest = match word.as_encoded_bytes() {
+            b"--root" | b"--scope" | b"--config" | b"--color" => after.get(1..)?,
+            flag if flag.starts_with(b"-") => after,
+            command => return (command == b"hook").then_some(after),
+        };
+    }
+}
+
+/// Returns how long the hook of a command line may take, be it well formed or not.
+pub fn deadline(line: &[OsString]) -> Duration {
+    let parsed = Arguments::try_parse_from(line).ok().map(|arguments| arguments.command);
+    Duration::from_secs(if let Some(Command::Hook(hook)) = parsed { hook.deadline } else { DEADLINE })
+}
+
+/// Reads what is left of what a host says, on a command line of a hook for which it may say something: whoever writes to a pipe that nobody
+/// reads is killed for it, whatever was wrong with the line.
+pub fn hear_out(line: &[OsString], input: &mut dyn Read) {
+    let is_silent = |word: &OsString| HOSTS.iter().any(|host| !host.speaks && word == host.name);
+    if after_hook(line).is_some_and(|words| !words.iter().any(is_silent)) {
+        let _ = io::copy(input, &mut io::sink());
     }
 }
 
@@ -111,7 +126,7 @@ fn listen(input: &mut dyn Read) -> Value {
     if input.take(MOST_INPUT).read_to_end(&mut text).is_err() {
         return Value::Null;
     }
-    // Whoever writes to a pipe that nobody reads is killed for it.
+    // The rest is heard for the host's sake.
     let _ = io::copy(input, &mut io::sink());
     serde_json::from_slice(&text).unwrap_or(Value::Null)
 }
@@ -156,7 +171,7 @@ fn sync(
     for scope in scopes.into_values() {
         let name = scope.id.clone();
         let left = deadline.saturating_duration_since(Instant::now());
-        if left < Duration::from_secs(1) {
+        if left.is_zero() {
             told.push(format!("{name}: no time is left"));
             continue;
         }
@@ -204,5 +219,22 @@ mod tests {
         let check = |line: &str| is_hook(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(check("sextant hook claude") && check("sextant -v --config c.toml hook x --no-such-flag"));
         assert!(!check("sextant explore hook") && !check("sextant --scope hook status") && !check("sextant"));
+        assert!(!check("sextant --scope") && !check("sextant --scope hook"));
+    }
+
+    #[test]
+    fn hosts_are_heard_out() {
+        let check = |line: &str, want: u64| {
+            let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let mut said = io::Cursor::new(b"{}");
+            hear_out(&line, &mut said);
+            assert_eq!(said.position(), want, "{line:?}");
+        };
+        check("sextant hook claude", 2);
+        check("sextant hook emacs --no-such-flag", 2);
+        check("sextant --quiet hook", 2);
+        // Git's standard input is the user's, or nobody's.
+        check("sextant hook git", 0);
+        check("sextant status", 0);
     }
 }
