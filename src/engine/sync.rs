@@ -107,8 +107,10 @@ pub(super) fn build(
     // A build upon it needs no other check of it.
     memory.open = open;
     let clock = Clock::start();
+    let hurried = limit < scope.limits().build();
+    let distrusting = false;
     let mut build =
-        Build { scope, cache, looks, parser, lock: &lock, memory, basis, departure, distrusting: false, deadline, limit, clock };
+        Build { scope, cache, looks, parser, lock: &lock, memory, basis, departure, distrusting, deadline, limit, hurried, clock };
     let built = build.verify().and_then(|verified| {
         let built = build.run()?;
         Ok(Built { outcome: BuildOutcome { verified: verified.map(Box::new), ..built.outcome }, ..built })
@@ -126,6 +128,8 @@ pub(super) fn build(
             elapsed_seconds: outcome.elapsed_seconds,
             finished_at: now(),
         }),
+        // Whoever had less time than a build may take gave it up, and the record of the one that serves is true still.
+        Err(error) if hurried && error.code() == "code_timeout" => None,
         Err(error) => Some(LastBuild::Failed { reason: error.code().to_owned(), finished_at: now() }),
     };
     if let Some(record) = record {
@@ -199,6 +203,8 @@ struct Build<'a> {
     distrusting: bool,
     deadline: Instant,
     limit: Duration,
+    /// Whether it has less time than a build may take. It may end in the middle, by its process, and that is no failure of a build.
+    hurried: bool,
     clock: Clock,
 }
 
@@ -296,7 +302,9 @@ impl<'a> Build<'a> {
             self.memory.open = basics.parent;
             return Ok(Attempt::Done(Box::new(Built { outcome, look })));
         }
-        self.record_start();
+        if !self.hurried {
+            self.record_start();
+        }
 
         let stored = std::mem::take(&mut basics.stored);
         let mut contents = Contents { stored, extracted: HashMap::new(), fresh: BTreeMap::new() };
@@ -589,8 +597,7 @@ impl<'a> Build<'a> {
             let staged = match debug_span!("delta", files = change.files.len())
                 .in_scope(|| self.lock.stage_delta(parent, &change, pack))
             {
-                // A defect must not keep a worktree from being indexed. Tests want to hear of it.
-                Err(error @ StoreError::Inconsistent { .. }) if !cfg!(feature = "faults") => {
+                Err(error) if is_of_delta(&error) => {
                     tracing::warn!(%error, "what changed could not be written as a delta; everything is written");
                     None
                 }
@@ -610,6 +617,16 @@ impl<'a> Build<'a> {
         self.clock.lap("store");
         let outcome = assembly.outcome(&staged, &basics.entries);
         Ok((staged, outcome, None))
+    }
+}
+
+/// Returns whether a bulk load, which does without the database of the parent, may succeed where a delta failed for this reason. A defect
+/// must not keep a worktree from being indexed; tests want to hear of it.
+fn is_of_delta(error: &StoreError) -> bool {
+    match error {
+        StoreError::Sqlite { .. } => true,
+        StoreError::Inconsistent { .. } => !cfg!(feature = "faults"),
+        _ => false,
     }
 }
 
