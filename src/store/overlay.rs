@@ -4,6 +4,9 @@
 //! would change what others read. Appending delta after delta the log comes to hold pages several times, of which only the last counts;
 //! [`carry`] leaves the others out when they are more than half.
 //!
+//! Any other SQLite that opens such a pair would copy the log back into the file that many share, and remove it. A directory stands where it
+//! keeps its index of a log, which this program needs none on disk for: so it finds that it cannot write, reads both rightly, and leaves them.
+//!
 //! Must not know what a page holds. Invariant: an overlay is carried only as its seal says that it was.
 
 use std::collections::BTreeMap;
@@ -28,6 +31,13 @@ const MAGIC: u32 = 0x377f_0682;
 pub(super) fn beside(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-wal");
+    PathBuf::from(path)
+}
+
+/// Returns where a directory keeps every other SQLite from writing to a database and to its overlay.
+pub(super) fn guard(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-shm");
     PathBuf::from(path)
 }
 
@@ -196,6 +206,30 @@ mod tests {
         assert_eq!(names(), 2);
         fs::remove_file(beside(&database)).expect("removed");
         assert_eq!(say(&database), "5000 x", "the database itself was never written to");
+    }
+
+    #[test]
+    fn whoever_opens_it_by_hand_reads_and_writes_nothing() {
+        for transactions in [0, 2] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let database = overlaid(folder.path(), transactions);
+            fs::create_dir(guard(&database)).expect("a folder");
+            let content = || (fs::read(&database).expect("read"), fs::read(beside(&database)).unwrap_or_default());
+            let (before, said) = (content(), say(&database));
+            let by_hand = Connection::open(&database).expect("opened");
+            let sum = "SELECT count(*) || ' ' || group_concat(DISTINCT b) FROM t";
+            assert_eq!(by_hand.query_row(sum, [], |row| row.get::<_, String>(0)).expect("read"), said);
+            for writing in
+                ["INSERT INTO t VALUES (9, '')", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode = DELETE", "VACUUM"]
+            {
+                // Some say so, some do nothing.
+                let _ = by_hand.execute_batch(writing);
+                assert!(content() == before, "{writing}");
+            }
+            drop(by_hand);
+            assert!(content() == before, "closing");
+            assert_eq!(say(&database), said);
+        }
     }
 
     #[test]

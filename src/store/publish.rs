@@ -50,6 +50,8 @@ pub struct Staged<'a> {
     coverage: Coverage,
     totals: Totals,
     moved_sources: bool,
+    /// Whether it shares the database of its parent.
+    shares: bool,
 }
 
 /// What publishing did.
@@ -113,6 +115,10 @@ impl BuildLock {
     /// # Errors
     /// As [`Self::stage`].
     pub fn stage_delta(&self, parent: &Generation, change: &Change, sources: &PackWriter) -> Result<Option<Staged<'_>>> {
+        self.lay_over(parent, change, sources).inspect_err(|error| self.cache.mark_damage(error))
+    }
+
+    fn lay_over(&self, parent: &Generation, change: &Change, sources: &PackWriter) -> Result<Option<Staged<'_>>> {
         let places = &self.cache.places;
         let Some(pointer) = Pointer::read(&places.pointer())?.filter(|pointer| pointer.current.id == parent.id()) else {
             return Ok(None);
@@ -131,10 +137,12 @@ impl BuildLock {
         let database = directory.join("graph.sqlite");
         match durable::link(Part::Database, &below.join("graph.sqlite"), &database) {
             Ok(()) => {}
-            // A file system without second names, or too many of them.
-            Err(error) if is_no_link(&error) => return Ok(None),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(damaged("database")),
-            Err(error) => return Err(io("share a database")(error)),
+            // A file system without second names, or too many of them, or whatever else: a bulk load needs none.
+            Err(error) => {
+                tracing::debug!(%error, "the database cannot be shared");
+                return Ok(None);
+            }
         }
         let stamp = || database.metadata().and_then(|found| Ok((found.len(), found.modified()?)));
         let untouched = stamp().map_err(io("read the database"))?;
@@ -142,11 +150,7 @@ impl BuildLock {
         if !overlay::carry(&overlay::beside(&below.join("graph.sqlite")), seal.overlay.as_ref(), &overlay, room)? {
             return Ok(None);
         }
-        let Some(written) =
-            delta::write(&database, &places.packs(), change).inspect_err(|error| self.cache.mark_damage(error))?
-        else {
-            return Ok(None);
-        };
+        let Some(written) = delta::write(&database, &places.packs(), change)? else { return Ok(None) };
         if stamp().map_err(io("read the database"))? != untouched {
             // Never seen; others read this file.
             return Err(damaged("database"));
@@ -158,6 +162,7 @@ impl BuildLock {
         let seal = Seal { database: seal.database, overlay, deltas: seal.deltas + 1, packs };
         staged.finish(&directory, &seal, written.coverage, written.totals)?;
         staged.moved_sources = written.moved_sources;
+        staged.shares = true;
         Ok(Some(staged))
     }
 
@@ -177,7 +182,10 @@ impl BuildLock {
             coverage: Coverage::default(),
             totals: Totals::default(),
             moved_sources: false,
+            shares: false,
         };
+        let guard = overlay::guard(&temporary.join("graph.sqlite"));
+        durable::make_directory(Part::Generation, &guard, true).map_err(io("create a generation"))?;
         durable::create(Part::Lease, &temporary.join("lease")).map_err(io("create a lease"))?;
         Ok((staged, temporary))
     }
@@ -185,13 +193,6 @@ impl BuildLock {
 
 fn pack_names(packs: &[u64]) -> Vec<String> {
     packs.iter().map(|pack| format!("{pack:016x}")).collect()
-}
-
-/// Returns whether the file system says that a file cannot have a second name.
-fn is_no_link(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    let refusals = [Errno::PERM, Errno::MLINK, Errno::OPNOTSUPP, Errno::NOSYS, Errno::XDEV, Errno::ACCESS];
-    refusals.iter().any(|refusal| error.raw_os_error() == Some(refusal.raw_os_error()))
 }
 
 impl Staged<'_> {
@@ -231,8 +232,8 @@ impl Staged<'_> {
     /// Makes this the generation that serves, and removes what is not needed any more.
     ///
     /// # Errors
-    /// [`StoreError::CacheLimit`] when the cache would be over its limit even without history; when the disk fails. The generation before
-    /// serves on.
+    /// [`StoreError::CacheLimit`] when the cache would be over its limit even without history; [`StoreError::Damaged`] when someone met
+    /// damage meanwhile and it is in what this one shares; when the disk fails. The generation before serves on.
     pub fn publish(mut self) -> Result<Published> {
         let cache = self.cache;
         let places = &cache.places;
@@ -248,6 +249,12 @@ impl Staged<'_> {
         {
             // History cannot be built anew: what of it is damaged is let go, else whoever compares with it would meet it for ever.
             let mut packs = CheckedPacks::default();
+            if self.shares
+                && let Some(own) = &self.temporary
+                && !packs.hold_at(self.cache, own, &self.named)
+            {
+                return Err(damaged("database"));
+            }
             if !packs.hold(self.cache, &before.current) {
                 pointer = Pointer::in_place_of_damaged(before, self.named);
             }

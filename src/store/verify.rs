@@ -4,6 +4,7 @@
 //! that serves stays named, and marked, until a build has replaced it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -52,7 +53,11 @@ pub(super) struct CheckedPacks(BTreeMap<String, Option<u64>>);
 impl CheckedPacks {
     /// Returns whether a generation is what was published, with everything that it needs.
     pub fn hold(&mut self, cache: &Cache, named: &Named) -> bool {
-        let directory = cache.places.generation(named.id);
+        self.hold_at(cache, &cache.places.generation(named.id), named)
+    }
+
+    /// As [`Self::hold`], for one whose directory may not have its name yet.
+    pub fn hold_at(&mut self, cache: &Cache, directory: &Path, named: &Named) -> bool {
         if !matches!(lock::lease(&directory.join("lease")), Ok(Lease::Held(_))) {
             return false;
         }
