@@ -13,7 +13,7 @@ use crate::workspace::{Capture, Entry, Policy, ScanLimits, Visitor, Worktree, sc
 use super::EngineError;
 
 /// Changes whenever equal captures may give other rows of a generation.
-const SCHEMA: &str = "4";
+const SCHEMA: &str = "5";
 
 /// One binding of a worktree and a policy.
 pub struct Scope {

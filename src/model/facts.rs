@@ -39,7 +39,8 @@ impl ParseStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DefinitionKey {
     pub qualified: Arc<str>,
-    pub ordinal: u16,
+    /// As wide as any place in a file, so that no two definitions have the same key.
+    pub ordinal: u32,
 }
 
 /// One definition of a file. Overloads with their implementation, and the accessors of one property, are one definition.

@@ -41,7 +41,7 @@ impl LanguageSupport for Go {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "go-extractor-2 tree-sitter-go-0.25.0"
+        "go-extractor-3 tree-sitter-go-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {

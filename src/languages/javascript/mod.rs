@@ -15,7 +15,7 @@ pub struct JavaScript;
 ecmascript::language! {
     JavaScript,
     name: "javascript",
-    extractor: "javascript-extractor-4 tree-sitter-javascript-0.25.0",
+    extractor: "javascript-extractor-5 tree-sitter-javascript-0.25.0",
     dialects: &[syntax::JAVASCRIPT],
     dialect: |path: &RepoPath| match path.stem_and_suffix().1 {
         Some("js" | "jsx" | "mjs" | "cjs") => Some(syntax::JAVASCRIPT),

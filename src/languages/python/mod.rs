@@ -47,7 +47,7 @@ impl LanguageSupport for Python {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "python-extractor-6 tree-sitter-python-0.25.0"
+        "python-extractor-7 tree-sitter-python-0.25.0"
     }
 
     fn resolver_build(&self) -> &'static str {

@@ -38,7 +38,7 @@ impl LanguageSupport for Rust {
     }
 
     fn extractor_build(&self) -> &'static str {
-        "rust-extractor-3 tree-sitter-rust-0.24.2"
+        "rust-extractor-4 tree-sitter-rust-0.24.2"
     }
 
     fn resolver_build(&self) -> &'static str {

@@ -15,7 +15,7 @@ pub struct TypeScript;
 ecmascript::language! {
     TypeScript,
     name: "typescript",
-    extractor: "typescript-extractor-4 tree-sitter-typescript-0.23.2",
+    extractor: "typescript-extractor-5 tree-sitter-typescript-0.23.2",
     dialects: &[syntax::TYPESCRIPT, syntax::TSX, syntax::DECLARATIONS],
     dialect: |path: &RepoPath| {
         let (stem, suffix) = path.stem_and_suffix();

@@ -98,7 +98,7 @@ pub(super) fn read_before(connection: &Connection, path: &RepoPath) -> Result<Op
     )?;
     for node in before.nodes.iter().filter(|node| node.id != id) {
         let qualified = Arc::from(node.qualified.as_deref().unwrap_or(&node.name));
-        let ordinal = u16::try_from(node.ordinal).map_err(|_| damaged("a node"))?;
+        let ordinal = u32::try_from(node.ordinal).map_err(|_| damaged("a node"))?;
         before.keys.insert(DefinitionKey { qualified, ordinal }, node.id);
     }
     before.edges = read_rows(

@@ -249,7 +249,8 @@ impl<'a, 'c> Delta<'a, 'c> {
         }
         coverage.uncount(before.status, before.language.as_deref());
         let totals = &mut self.meta.totals;
-        totals.definitions -= before.keys.len() as u64;
+        // The first is the file itself.
+        totals.definitions -= before.nodes.len().saturating_sub(1) as u64;
         totals.edges -= before.edges.len() as u64;
         totals.diagnostics -= before.diagnostics.len() as u64;
         let unresolved = &mut self.names.unresolved;

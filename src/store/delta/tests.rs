@@ -104,7 +104,7 @@ fn definitions(sketch: &Sketch) -> Vec<Definition> {
         // Every third is a member of the one before.
         let outer = made.len().checked_sub(1).filter(|outer| doc % 3 == 1 && made[*outer].parent.is_none());
         let qualified = outer.map_or_else(|| name.clone(), |outer| format!("{}.{name}", made[outer].key.qualified));
-        let ordinal = made.iter().filter(|other| *other.key.qualified == *qualified).count() as u16;
+        let ordinal = made.iter().filter(|other| *other.key.qualified == *qualified).count() as u32;
         made.push(Definition {
             key: DefinitionKey { qualified: Arc::from(qualified), ordinal },
             name: Arc::from(name.as_str()),
@@ -412,41 +412,43 @@ fn deltas_say_what_a_bulk_load_says() {
     assert!(deltas > 180, "{deltas} of 240");
 }
 
+/// A change that brings one file, which says nothing but its number.
+fn one_file(number: usize, sources: &crate::store::PackWriter) -> Change {
+    let text = format!("text {number}");
+    let mut file = content_file(&Sketch {
+        path: format!("file{number:02}.py"),
+        omitted: false,
+        failed: false,
+        definitions: Vec::new(),
+        headings: Vec::new(),
+        uses: Vec::new(),
+        lost: Vec::new(),
+    });
+    let hash = ContentHash::of(text.as_bytes());
+    file.entry.state = EntryState::Included { hash, size: text.len() as u64 };
+    file.object = Some(sources.append(hash, text.as_bytes()).expect("writable"));
+    Change {
+        identity: identity(number as u8 + 1),
+        files: vec![file],
+        removed: Vec::new(),
+        limitations: Vec::new(),
+        unrepresentable: Vec::new(),
+    }
+}
+
 /// Each delta brings a pack of its own; when there are many, sources move, and every one is found where it is now.
 #[test]
 fn sources_of_many_deltas_are_put_together() {
     crate::store::faults::disable_barriers();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let cache = Cache::new(&folder.path().join("cache"), "b", 1 << 30);
-    let file = |number: usize, sources: &crate::store::PackWriter| {
-        let text = format!("text {number}");
-        let mut file = content_file(&Sketch {
-            path: format!("file{number:02}.py"),
-            omitted: false,
-            failed: false,
-            definitions: Vec::new(),
-            headings: Vec::new(),
-            uses: Vec::new(),
-            lost: Vec::new(),
-        });
-        let hash = ContentHash::of(text.as_bytes());
-        file.entry.state = EntryState::Included { hash, size: text.len() as u64 };
-        file.object = Some(sources.append(hash, text.as_bytes()).expect("writable"));
-        file
-    };
     bulk(&cache.lock(soon()).expect("locked"), 0, &[]);
     let mut moved = 0;
     for number in 0..40 {
         let lock = cache.lock(soon()).expect("locked");
         let sources = lock.source_writer().expect("writable");
         let parent = cache.pin().expect("published");
-        let change = Change {
-            identity: identity(number as u8 + 1),
-            files: vec![file(number, &sources)],
-            removed: Vec::new(),
-            limitations: Vec::new(),
-            unrepresentable: Vec::new(),
-        };
+        let change = one_file(number, &sources);
         let staged = lock.stage_delta(&parent, &change, &sources).expect("staged").expect("a small change");
         moved += usize::from(staged.has_moved_sources());
         drop(parent);
@@ -459,4 +461,78 @@ fn sources_of_many_deltas_are_put_together() {
     }
     let packs = std::fs::read_dir(cache.places.packs()).expect("listed").count();
     assert!(moved > 0 && packs <= crate::store::sources::MANY_PACKS + 1, "{moved} moves, {packs} packs");
+}
+
+/// A cache with a delta in it.
+fn with_delta(folder: &tempfile::TempDir) -> Cache {
+    let cache = Cache::new(&folder.path().join("cache"), "b", 1 << 30);
+    bulk(&cache.lock(soon()).expect("locked"), 0, &[]);
+    let lock = cache.lock(soon()).expect("locked");
+    let sources = lock.source_writer().expect("writable");
+    let parent = cache.pin().expect("published");
+    let staged = lock.stage_delta(&parent, &one_file(1, &sources), &sources).expect("staged").expect("a small change");
+    drop(parent);
+    staged.publish().expect("published");
+    cache
+}
+
+#[test]
+fn damage_that_a_delta_meets_is_marked() {
+    crate::store::faults::disable_barriers();
+    type Harm<'h> = &'h dyn Fn(&std::path::Path);
+    let remove = |path: &std::path::Path| std::fs::remove_file(path).expect("removed");
+    let flip = |path: &std::path::Path| {
+        let mut bytes = std::fs::read(path).expect("read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(path, bytes).expect("written");
+    };
+    let harms: [(&str, Harm<'_>); 5] = [
+        ("seal", &remove),
+        ("seal", &flip),
+        ("graph.sqlite", &remove),
+        ("graph.sqlite-wal", &remove),
+        ("graph.sqlite-wal", &flip),
+    ];
+    for (part, harm) in harms {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = with_delta(&folder);
+        let lock = cache.lock(soon()).expect("locked");
+        let sources = lock.source_writer().expect("writable");
+        let parent = cache.pin().expect("published");
+        harm(&cache.places.generation(parent.id()).join(part));
+        let staged = lock.stage_delta(&parent, &one_file(2, &sources), &sources);
+        assert!(matches!(staged, Err(crate::store::StoreError::Damaged { .. })), "{part}: {staged:?}");
+        assert!(cache.has_damage_mark(), "{part}");
+    }
+}
+
+/// Whoever marks damage while a delta is built may speak of what the delta shares.
+#[test]
+fn a_delta_under_a_mark_holds_itself_or_is_not_published() {
+    crate::store::faults::disable_barriers();
+    for is_damaged in [false, true] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = with_delta(&folder);
+        let lock = cache.lock(soon()).expect("locked");
+        let sources = lock.source_writer().expect("writable");
+        let parent = cache.pin().expect("published");
+        let staged = lock.stage_delta(&parent, &one_file(2, &sources), &sources).expect("staged").expect("a small change");
+        if is_damaged {
+            use std::os::unix::fs::FileExt;
+            let shared = cache.places.generation(parent.id()).join("graph.sqlite");
+            let file = std::fs::File::options().write(true).open(shared).expect("ours");
+            file.write_all_at(b"x", 9000).expect("written");
+        }
+        cache.mark_damage(&crate::store::error::damaged("database"));
+        let published = staged.publish();
+        let current = cache.pointer().expect("readable").expect("published").current.id;
+        if is_damaged {
+            assert!(matches!(published, Err(crate::store::StoreError::Damaged { .. })), "{published:?}");
+            assert_eq!(current, parent.id());
+        } else {
+            assert_eq!(current, published.expect("it holds").id);
+        }
+        assert_eq!(cache.has_damage_mark(), is_damaged);
+    }
 }

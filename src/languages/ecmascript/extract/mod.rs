@@ -87,7 +87,7 @@ pub(super) struct Walk<'s, 't> {
     depth: u32,
     frames: Vec<Frame>,
     this: This,
-    ordinals: HashMap<Arc<str>, u16>,
+    ordinals: HashMap<Arc<str>, u32>,
     /// The statement around the declaration that comes next: `export`, `declare`.
     wrapper: Option<Node<'t>>,
     /// Where a declaration that comes next is exported to.

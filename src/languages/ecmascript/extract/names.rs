@@ -179,7 +179,7 @@ impl<'s, 't> Walk<'s, 't> {
         let qualified: Arc<str> = qualified.into();
         let next = self.ordinals.entry(Arc::clone(&qualified)).or_default();
         let ordinal = *next;
-        *next = next.saturating_add(1);
+        *next += 1;
         let whole = self.wrapper.take().unwrap_or(at.whole);
         let (start, end) = (whole.start_byte() as u32, whole.end_byte() as u32);
         let start_place = self.place(start);

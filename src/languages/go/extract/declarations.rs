@@ -126,7 +126,7 @@ impl<'s> Walk<'s> {
         };
         let next = self.ordinals.entry(Arc::clone(&qualified)).or_insert(0);
         let ordinal = *next;
-        *next = next.saturating_add(1);
+        *next += 1;
         let key = DefinitionKey { qualified, ordinal };
         let docstring = self.documentation(extent.start_row);
         let index = self.definitions.len() as u32;

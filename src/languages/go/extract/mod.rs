@@ -204,7 +204,7 @@ struct Walk<'s> {
     definitions: Vec<Definition>,
     /// The type that the receiver of a method names, by the method's index.
     receivers: Vec<(u32, &'s str)>,
-    ordinals: FxHashMap<Arc<str>, u16>,
+    ordinals: FxHashMap<Arc<str>, u32>,
     scopes: Scopes<'s>,
     /// Index plus one of the definition that references belong to.
     source: u32,

@@ -34,7 +34,7 @@ impl Walk<'_> {
         };
         let ordinal = match self.ordinals.get_mut(&qualified) {
             Some(count) => {
-                *count = count.saturating_add(1);
+                *count += 1;
                 *count
             }
             None => {

@@ -23,7 +23,7 @@ pub(super) struct Walk<'s> {
     /// How deep each of `raw.expressions` nests.
     pub(super) expression_depths: Vec<u8>,
     pub(super) interned: QuickMap<&'s [u8], u32>,
-    pub(super) ordinals: QuickMap<Shared<str>, u16>,
+    pub(super) ordinals: QuickMap<Shared<str>, u32>,
     /// (scope, name) → its latest declaration.
     pub(super) declared: QuickMap<u64, u32>,
     pub(super) scope: u32,

@@ -105,7 +105,7 @@ impl<'s> Walk<'s> {
         };
         let next = self.ordinals.entry(Arc::clone(&qualified)).or_insert(0);
         let ordinal = *next;
-        *next = next.saturating_add(1);
+        *next += 1;
         let key = DefinitionKey { qualified, ordinal };
         let (start, row) = pending.attributes.unwrap_or((node.start_byte(), node.start_position().row));
         let documentation = pending.documentation.join("\n");

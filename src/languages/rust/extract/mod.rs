@@ -269,7 +269,7 @@ struct Walk<'s> {
     owners: Vec<(u32, Arc<str>)>,
     /// References in the head of an implementation, which belong to the type of that name.
     heads: Vec<(std::ops::Range<usize>, Arc<str>)>,
-    ordinals: FxHashMap<Arc<str>, u16>,
+    ordinals: FxHashMap<Arc<str>, u32>,
     scopes: Scopes<'s>,
     position: Position,
     /// Index plus one of the definition that references belong to.

@@ -47,7 +47,7 @@ pub(in crate::languages::rust) fn declared_members(surface: &Surface) -> Vec<(Ar
             found.extend(of.map(|of| (format!("{of}>{name}").into(), key.clone())));
         }
         if let Some(of) = of {
-            let ordinal = u16::try_from(index).unwrap_or(u16::MAX);
+            let ordinal = u32::try_from(index).unwrap_or(u32::MAX);
             for of in [of, "*"] {
                 found.push((format!("impl {of} for {label}").into(), DefinitionKey { qualified: "impl".into(), ordinal }));
             }
@@ -244,7 +244,7 @@ impl Inference<'_> {
         let found = self.lookup.members_named(&format!("impl * for {label}"));
         let mut blocks: Vec<(u32, Handle)> = Vec::new();
         for target in found.iter() {
-            let index = target.definition.as_ref().map_or(0, |key| usize::from(key.ordinal));
+            let index = target.definition.as_ref().map_or(0, |key| key.ordinal as usize);
             blocks.extend(self.view_of(&target.file).map(|view| (view, Handle::of_surface(index))));
         }
         blocks.extend(self.view(0).body_blocks().map(|handle| (0, handle)));

@@ -240,7 +240,7 @@ impl Inference<'_> {
             let found = self.lookup.members_named(&format!("impl {word} for {label}"));
             let mut blocks: Vec<(u32, Handle)> = Vec::new();
             for target in found.iter() {
-                let index = target.definition.as_ref().map_or(0, |key| usize::from(key.ordinal));
+                let index = target.definition.as_ref().map_or(0, |key| key.ordinal as usize);
                 blocks.extend(self.view_of(&target.file).map(|view| (view, Handle::of_surface(index))));
             }
             blocks.extend(self.view(0).body_blocks().map(|handle| (0, handle)));
@@ -285,7 +285,7 @@ impl Inference<'_> {
         let Some(word) = self.target_of(at).and_then(|target| target.definition) else { return false };
         let found = self.lookup.members_named(&format!("impl {} for *", last_word(&word.qualified)));
         found.iter().any(|target| {
-            let index = target.definition.as_ref().map_or(0, |key| usize::from(key.ordinal));
+            let index = target.definition.as_ref().map_or(0, |key| key.ordinal as usize);
             self.view_of(&target.file).is_some_and(|view| {
                 let subject = self.subject(view, Handle::of_surface(index));
                 is_of_references(&subject)
