@@ -109,8 +109,21 @@ pub(super) fn build(
     let clock = Clock::start();
     let hurried = limit < scope.limits().build();
     let distrusting = false;
-    let mut build =
-        Build { scope, cache, looks, parser, lock: &lock, memory, basis, departure, distrusting, deadline, limit, hurried, clock };
+    let mut build = Build {
+        scope,
+        cache,
+        looks,
+        parser,
+        lock: &lock,
+        memory,
+        basis,
+        departure,
+        distrusting,
+        deadline,
+        limit,
+        hurried,
+        clock,
+    };
     let built = build.verify().and_then(|verified| {
         let built = build.run()?;
         Ok(Built { outcome: BuildOutcome { verified: verified.map(Box::new), ..built.outcome }, ..built })

@@ -172,6 +172,26 @@ fn a_stale_scope_is_synced_first_when_it_may_be() {
 }
 
 #[test]
+fn what_is_given_up_for_want_of_time_is_no_failed_build() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.index().expect("indexed");
+    fixture.write("util.py", "def welcome(name):\n    return name\n");
+    let before = desk.status().last_build.map(|last| last.build);
+    assert!(matches!(before, Some(LastBuild::Ready { .. })));
+    let refusal = desk.sync_within(std::time::Duration::from_nanos(1)).expect_err("that is too little");
+    assert_eq!(refusal.code(), "code_timeout");
+    assert_eq!(desk.status().last_build.map(|last| last.build), before);
+    // Nor does one say that it began which may be ended with its process.
+    let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let (other, told) = (fixture.engine(), std::rc::Rc::clone(&seen));
+    let look = move |_| told.borrow_mut().push(other.status().last_build.map(|last| last.build));
+    let outcome = while_changing(Moment::Listed, look, || desk.sync_within(std::time::Duration::from_secs(60)));
+    assert_eq!(outcome.expect("synced").status, BuildStatus::Published);
+    assert_eq!(*seen.borrow(), [before.clone(), before], "in the scan before the build, and in the one after it");
+}
+
+#[test]
 fn what_was_prepared_need_not_be_done_again_and_changes_no_answer() {
     let fixture = Fixture::new(&[("util.py", UTIL), ("main.py", MAIN), ("gone/x.py", "import util\n"), ("README.md", "# T\n")]);
     let hint = |paths: &[&str]| Hint::Paths(paths.iter().map(|path| RepoPath::parse(path).expect("a path")).collect());

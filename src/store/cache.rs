@@ -19,7 +19,7 @@ use super::pointer::{Named, Pointer, Role};
 use super::publish::BuildLock;
 use super::reader::Generation;
 use super::seal::{KnownDatabase, Seal};
-use super::{files, gc, sources};
+use super::{files, gc, overlay, sources};
 
 /// Goes into the name of a binding's directory, with the form of the database: a build that writes another form of anything stands beside
 /// this one and leaves it alone.
@@ -250,6 +250,7 @@ impl Cache {
         }
         let generations = files::list(&places.generations()).unwrap_or_default();
         let generations = generations.iter().map(fs::DirEntry::path);
+        let generations = generations.flat_map(|path| [overlay::guard(&path.join("graph.sqlite")), path]);
         for directory in [places.packs(), places.generations()].into_iter().chain(generations) {
             // What cannot be made private is not ours, and is found out when it is used.
             let _ = durable::make_private(&directory, 0o700);
