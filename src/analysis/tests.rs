@@ -304,6 +304,19 @@ fn input(path: &str, text: &str) -> FileInput {
     FileInput { path, hash: ContentHash::of(text.as_bytes()), outcome }
 }
 
+#[test]
+fn a_database_that_mostly_knows_of_files_that_are_gone_says_so() {
+    let paths: Vec<String> = (0..2001).map(|number| format!("m{number:04}.toy")).collect();
+    let mut database = Database::with_languages(LANGUAGES, None);
+    database.apply(Update { files: paths.iter().map(|path| input(path, "failed")).collect(), removed: Vec::new() });
+    assert!(!database.is_overgrown());
+    let gone = |paths: &[String]| paths.iter().map(|path| RepoPath::parse(path).expect("valid")).collect();
+    database.apply(Update { files: Vec::new(), removed: gone(&paths[..1000]) });
+    assert!(!database.is_overgrown());
+    database.apply(Update { files: Vec::new(), removed: gone(&paths[1000..1001]) });
+    assert!(database.is_overgrown());
+}
+
 const TREE: &[(&str, &str)] = &[
     ("lib.toy", "def f\ndef g"),
     ("main.toy", "from lib import f\nuse f"),

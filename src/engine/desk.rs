@@ -212,6 +212,9 @@ impl Desk {
 
     /// Lets go of what is remembered between requests; the next sync makes it again from what is stored.
     pub fn unload(&self) {
+        if let Some(ahead) = &self.hall().ahead {
+            ahead.cancel();
+        }
         self.engine().unload();
         drop(self.take_open());
         self.is_wanted.store(false, Ordering::Relaxed);

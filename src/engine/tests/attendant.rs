@@ -48,6 +48,14 @@ impl Attended {
         Self { desk, hints, asked, attendant }
     }
 
+    /// Tells of a path, and waits until its edges were resolved and the attendant is at rest again.
+    fn hint_and_wait(&self, path: &str) {
+        self.desk.take_log();
+        self.hint(path);
+        self.wait_for_edges(path);
+        self.wait_for_turns();
+    }
+
     fn hint(&self, path: &str) {
         self.hints.send(Hint::Paths(vec![RepoPath::parse(path).expect("a path")])).expect("it listens");
     }
@@ -76,14 +84,14 @@ fn hints_are_prepared_ahead_in_a_desk_that_is_used() {
     desk.sync().expect("the first build");
     wait_for("a watcher", || desk.status().last_build.is_some_and(|build| build.watch == "ok"));
     fixture.write("util.py", RENAMED);
-    attended.hint("util.py");
-    attended.wait_for_edges("util.py");
+    attended.hint_and_wait("util.py");
     assert_eq!(count(desk, "welcome", OnStale::Refuse), Err("code_changed"), "nothing is published");
     let outcome = desk.sync().expect("synced");
     assert_eq!((outcome.status, outcome.extracted_files, outcome.resolved_files), (BuildStatus::Published, 0, 0));
     assert_eq!(dump(desk), fixture.clean());
 
     // What was let go is made again when somebody comes, and not before.
+    attended.wait_for_turns();
     desk.unload();
     desk.take_log();
     attended.wait_for_turns();
@@ -129,9 +137,7 @@ fn it_publishes_by_itself_when_it_is_to_and_git_is_not_at_work() {
     attended.wait_for_turns();
     fixture.write(".git/index.lock", "");
     fixture.write("util.py", RENAMED);
-    attended.hint("util.py");
-    attended.wait_for_edges("util.py");
-    attended.wait_for_turns();
+    attended.hint_and_wait("util.py");
     assert_eq!(count(desk, "welcome", OnStale::Refuse), Err("code_changed"));
     fixture.delete(".git/index.lock");
     wait_for("a publication", || count(desk, "welcome", OnStale::Refuse) == Ok(1));
