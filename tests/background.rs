@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -41,8 +41,14 @@ impl<'s> Daemon<'s> {
 
     pub fn start_with(sandbox: &'s Sandbox, variables: &[(&str, &str)]) -> Self {
         let mut command = sandbox.program(&["daemon", "run"]);
-        command.envs(variables.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
-        let daemon = Self { sandbox, child: command.spawn().expect("the program starts") };
+        command.envs(variables.iter().copied()).stderr(Stdio::null());
+        Self::spawn(sandbox, command)
+    }
+
+    /// Starts one by a command and waits until it answers.
+    pub fn spawn(sandbox: &'s Sandbox, mut command: Command) -> Self {
+        let child = command.stdout(Stdio::null()).spawn().expect("the program starts");
+        let daemon = Self { sandbox, child };
         wait("the daemon answers", || daemon.status()["pid"] == daemon.child.id());
         daemon
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::background::{Daemon, as_a_fresh_process, cpu_of, left, processes, status, wait};
+use crate::background::{Daemon, as_a_fresh_process, cpu_of, left, parsers, processes, status, wait};
 use crate::permissions::{ONE, chmod, chown, command_as, is_root, run_as, state_of};
 use crate::program::{Run, indexed};
 use crate::sandbox::Sandbox;
@@ -149,6 +149,74 @@ fn killed_in_the_middle_of_a_sync() {
         callers(&sandbox, "late.py:3");
         as_a_fresh_process(&sandbox, &[]);
     }
+}
+
+#[test]
+fn what_it_sees_of_changes_is_said() {
+    let sandbox = indexed();
+    let watched = |run: Run| run.ended(0).json()["last_build"]["watch"].as_str().expect("it was built").to_owned();
+    let daemon = Daemon::start(&sandbox);
+    assert_eq!(watched(sandbox.sextant(&["status", "--json", "--no-daemon"])), "none");
+    callers(&sandbox, "use.py:5");
+    wait("it watches", || watched(sandbox.sextant(&["status", "--json"])) == "ok");
+    assert_eq!(daemon.status()["scopes"][0]["watch"], "ok", "{}", daemon.status());
+    // A large tree, as it were.
+    sandbox.write("pkg/x.py", "");
+    let config = sandbox.path().join("few.toml");
+    fs::write(&config, "[watch]\nmax_directories = 1\n").expect("written");
+    let config = config.to_string_lossy().into_owned();
+    let status = || sandbox.sextant(&["status", "--json", "--config", &config]);
+    wait("it says that it cannot", || watched(status()).starts_with("degraded: "));
+    assert!(watched(status()).contains("max_user_watches"), "{}", watched(status()));
+    let text = sandbox.sextant(&["daemon", "status"]).ended(0).out;
+    assert!(text.contains("watcher: ok") && text.contains("watcher: degraded"), "{text}");
+    as_a_fresh_process(&sandbox, &["--config", &config]);
+}
+
+#[test]
+fn what_nobody_asks_for_is_let_go() {
+    let sandbox = indexed();
+    let config = sandbox.path().join("unload.toml");
+    fs::write(&config, "[daemon]\nunload_minutes = 0.03\n").expect("written");
+    let daemon = Daemon::start_with(&sandbox, &[("SEXTANT_CONFIG", &config.to_string_lossy())]);
+    for round in 0..2 {
+        sandbox.write("lib.py", format!("def f():\n    return {round}\n"));
+        callers(&sandbox, "use.py:5");
+        wait("it is let go", || daemon.status()["scopes"] == serde_json::json!([]));
+        wait("its parsers, too", || parsers(daemon.child.id()) == 0);
+    }
+    as_a_fresh_process(&sandbox, &[]);
+}
+
+/// Fifty hooks of one edit, as a host fires them.
+#[test]
+fn a_burst_of_hooks_is_a_few_builds() {
+    let sandbox = indexed();
+    let traces = sandbox.path().join("traces");
+    let mut command = sandbox.program(&["daemon", "run", "--verbose"]);
+    command.stderr(fs::File::create(&traces).expect("made"));
+    let daemon = Daemon::spawn(&sandbox, command);
+    callers(&sandbox, "use.py:5");
+    let built = || {
+        fs::read_to_string(&traces)
+            .expect("text")
+            .lines()
+            .filter(|line| line.contains("publish{") && line.contains("close"))
+            .count()
+    };
+    let before = daemon.answered();
+    for round in 0..3 {
+        let known = built();
+        sandbox.write("lib.py", format!("def f():\n    return {round}\n\n\ndef burst{round}(): pass\n"));
+        let hooks: Vec<Child> = (0..50).map(|_| sandbox.program(&["hook", "git"]).spawn().expect("the program starts")).collect();
+        for mut hook in hooks {
+            assert!(hook.wait().expect("it ends").success());
+        }
+        sandbox.sextant(&["symbols", &format!("burst{round}"), "--on-stale", "refuse"]).ended(0);
+        assert!(built() - known <= 1, "an edit is published once");
+    }
+    assert!(daemon.answered() - before > 75, "most hooks found the daemon");
+    as_a_fresh_process(&sandbox, &[]);
 }
 
 #[test]

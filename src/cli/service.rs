@@ -129,6 +129,8 @@ fn report(desk: &Desk) -> ScopeReport {
         scope_id: desk.scope().id().to_owned(),
         root: desk.scope().root().to_string_lossy().into_owned(),
         indexed: desk.is_indexed(),
+        watch: desk.watch(),
+        loaded: desk.is_loaded(),
         idle_seconds: desk.last_used().elapsed().as_secs(),
     }
 }

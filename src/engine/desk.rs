@@ -267,12 +267,18 @@ impl Desk {
         places.is_some_and(|places| places.directory.join("index.lock").symlink_metadata().is_ok())
     }
 
+    /// Returns whether the database of the last build is in memory; `None` while somebody is at work with it.
+    pub fn is_loaded(&self) -> Option<bool> {
+        self.engine.try_lock().ok().map(|engine| !engine.is_cold())
+    }
+
     /// Takes note of what a watcher says of itself, for the status.
     pub fn note_watch(&self, health: Option<&Health>) {
         *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = health.map(Health::to_string);
     }
 
-    pub(super) fn watch(&self) -> String {
+    /// Returns what a watcher says of itself; `none` when there is none.
+    pub fn watch(&self) -> String {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| "none".to_owned())
     }
 

@@ -105,8 +105,13 @@ impl Desks {
         for known in std::mem::take(&mut *open) {
             if is_kept(&known.desk) { open.push(known) } else { gone.push(known) }
         }
+        let is_deserted = open.is_empty() && !gone.is_empty();
         // What ends with a desk may take a while.
         drop(open);
+        if is_deserted {
+            // Nobody needs their processes before somebody comes again.
+            drop(std::mem::take(&mut *self.parsers.lock().unwrap_or_else(PoisonError::into_inner)));
+        }
         gone.len()
     }
 

@@ -119,10 +119,15 @@ fn text(report: Option<&Report>) -> String {
     }
     row("clients", &format!("{}; {} answered, {} running", report.clients, counted(report.answered, "request"), report.running));
     for scope in &report.scopes {
-        let ScopeReport { scope_id, root, indexed, idle_seconds } = scope;
+        let ScopeReport { scope_id, root, indexed, watch, loaded, idle_seconds } = scope;
         let state = if *indexed { "indexed" } else { "not indexed" };
         row("scope", &format!("{} {}", clean(scope_id), clean(root)));
-        row("", &format!("{state}; asked {} ago", lasting(*idle_seconds)));
+        let memory = match loaded {
+            Some(true) => "in memory",
+            Some(false) => "not in memory",
+            None => "at work",
+        };
+        row("", &format!("{state}, {memory}; watcher: {watch}; asked {} ago", lasting(*idle_seconds)));
     }
     text
 }

@@ -66,6 +66,10 @@ pub struct ScopeReport {
     pub scope_id: String,
     pub root: String,
     pub indexed: bool,
+    /// What the watcher says of itself; `none` before there is an index.
+    pub watch: String,
+    /// Whether the database of the last build is in memory; null while it is worked with.
+    pub loaded: Option<bool>,
     /// How long ago it was asked last.
     pub idle_seconds: u64,
 }
