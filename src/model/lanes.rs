@@ -121,8 +121,11 @@ mod sha_extensions {
 
     #[target_feature(enable = "sha,ssse3,sse4.1")]
     pub(super) fn digest_each(messages: &[&[u8]], found: &mut impl FnMut(usize, [u8; 32])) {
-        let mut waiting = messages.iter().enumerate();
-        let mut next = || waiting.next().map(|(position, message)| Lane::of(position, message));
+        // The longest first, so that none is left alone at the end for long.
+        let mut order: Vec<usize> = (0..messages.len()).collect();
+        order.sort_unstable_by_key(|&position| std::cmp::Reverse(messages[position].len()));
+        let mut waiting = order.into_iter();
+        let mut next = || waiting.next().map(|position| Lane::of(position, messages[position]));
         let (mut left, mut right) = (next(), next());
         while let (Some(first), Some(second)) = (&mut left, &mut right) {
             let blocks = first.next().len().min(second.next().len()) / BLOCK;
@@ -168,22 +171,31 @@ mod sha_extensions {
                     *word = _mm_shuffle_epi8(loaded, big_endian);
                 }
             }
-            for round in 0..16 {
-                // SAFETY: there are 64 constants, and the load needs no alignment.
-                let constants = unsafe { _mm_loadu_si128(K.as_ptr().add(round * 4).cast()) };
-                for lane in 0..N {
-                    let words = &mut words[lane];
-                    if round >= 4 {
-                        let [a, b, c, d] = [0, 1, 2, 3].map(|age| words[(round + age) % 4]);
-                        let sum = _mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4));
-                        words[round % 4] = _mm_sha256msg2_epu32(sum, d);
+            let mut inputs = [zero; N];
+            // Written out, so that all words stay in registers.
+            macro_rules! four_rounds {
+                ($($fourth:literal)*) => {$(
+                    // SAFETY: there are 64 constants, and the load needs no alignment.
+                    let constants = unsafe { _mm_loadu_si128(K.as_ptr().add($fourth * 4).cast()) };
+                    for lane in 0..N {
+                        if $fourth >= 4 {
+                            let [a, b, c, d] = [0, 1, 2, 3].map(|age| words[lane][($fourth + age) % 4]);
+                            let sum = _mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4));
+                            words[lane][$fourth % 4] = _mm_sha256msg2_epu32(sum, d);
+                        }
                     }
-                    let [abef, cdgh] = &mut current[lane];
-                    let input = _mm_add_epi32(words[round % 4], constants);
-                    *cdgh = _mm_sha256rnds2_epu32(*cdgh, *abef, input);
-                    *abef = _mm_sha256rnds2_epu32(*abef, *cdgh, _mm_shuffle_epi32(input, 0x0e));
-                }
+                    for lane in 0..N {
+                        inputs[lane] = _mm_add_epi32(words[lane][$fourth % 4], constants);
+                        let [abef, cdgh] = current[lane];
+                        current[lane][1] = _mm_sha256rnds2_epu32(cdgh, abef, inputs[lane]);
+                    }
+                    for lane in 0..N {
+                        let [abef, cdgh] = current[lane];
+                        current[lane][0] = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(inputs[lane], 0x0e));
+                    }
+                )*};
             }
+            four_rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
             for lane in 0..N {
                 for half in 0..2 {
                     current[lane][half] = _mm_add_epi32(current[lane][half], before[lane][half]);

@@ -140,6 +140,7 @@ impl Kind {
 
 /// The names of one directory, kept so that the buffers serve many directories.
 pub(super) struct Names {
+    /// Each name, a zero and the kind.
     text: Vec<u8>,
     found: Vec<(std::ops::Range<usize>, Kind)>,
     #[cfg(target_os = "linux")]
@@ -202,6 +203,12 @@ impl Names {
         let start = self.text.len();
         self.text.extend_from_slice(name.to_bytes());
         self.found.push((start..self.text.len(), kind));
+        self.text.extend_from_slice(&[0, kind as u8]);
+    }
+
+    /// Returns all names and their kinds in bytes that are equal only for the same of both, in the same order.
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.text
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Kind)> {

@@ -9,7 +9,7 @@ use gix::glob::pattern::Case;
 use gix::glob::wildmatch;
 
 /// The patterns of one file, in its order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Patterns(Vec<gix::glob::Pattern>);
 
 impl Patterns {
@@ -67,6 +67,16 @@ impl Rules {
             rules = rules.within("", patterns);
         }
         rules
+    }
+
+    /// Returns whether these are the very same rules, not only equal ones.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        let same = match (&self.innermost, &other.innermost) {
+            (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+            (None, None) => true,
+            _ => false,
+        };
+        same && self.case == other.case
     }
 
     /// Adds the patterns of a directory's own file.

@@ -9,6 +9,7 @@ mod git;
 mod history;
 mod ignored;
 mod inventory;
+mod kept;
 mod manifest;
 #[cfg(test)]
 pub(crate) mod moments;
@@ -17,6 +18,7 @@ mod policy;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use crate::model::{ContentHash, RepoPath};
 
 pub use content::{ObjectFormat, blob_id};
 pub use git::{GitCause, TrackedIndex};
+use kept::Kept;
 pub use manifest::{Changes, diff, dirty};
 pub use part::{GitPlaces, Glance, RootIdentity, directories, glance, relevant, scan_part};
 pub use policy::{Policy, PolicyError};
@@ -153,10 +156,12 @@ pub struct Capture {
     pub tracked: Arc<TrackedIndex>,
 }
 
-/// A root whose files may be scanned. Holds no file open and no state of Git: every scan reads both afresh.
+/// A root whose files may be scanned. Holds no file open and no state of Git: every scan reads both afresh. What it keeps from scan to
+/// scan spares work and is no answer.
 #[derive(Clone, Debug)]
 pub struct Worktree {
     root: PathBuf,
+    kept: Arc<Kept>,
 }
 
 impl Worktree {
@@ -167,7 +172,7 @@ impl Worktree {
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let root = root.canonicalize().map_err(|source| WorkspaceError::Root { source })?;
         directory::Root::open(&root)?;
-        Ok(Self { root })
+        Ok(Self { root, kept: Arc::default() })
     }
 
     pub fn root(&self) -> &Path {

@@ -34,7 +34,7 @@ pub fn scan_part(
     let git = look_at_git(worktree, &root)?;
     let deadline = Deadline::at(limits.deadline);
     let confines = Confines::new(paths);
-    let mut inventory = inventory::list(&root, &git, policy, Some(&confines), deadline, 1)?;
+    let mut inventory = inventory::list_within(&root, &git, policy, Some(&confines), deadline, 1)?;
     // What lies on the way is none of it.
     inventory.candidates.retain(|candidate| confines.hold(candidate.path.as_str().as_bytes()));
     let reading = Reading::new(&root, &git, limits, visit);
@@ -52,7 +52,7 @@ pub fn relevant(worktree: &Worktree, policy: &Policy, paths: Vec<RepoPath>) -> R
     let git = look_at_git(worktree, &root)?;
     let confines = Confines::new(paths);
     let Inventory { candidates, mut absent, unrepresentable, .. } =
-        inventory::list(&root, &git, policy, Some(&confines), Deadline::at(None), 1)?;
+        inventory::list_within(&root, &git, policy, Some(&confines), Deadline::at(None), 1)?;
     let present = Confines::new(candidates.into_iter().map(|candidate| candidate.path).collect());
     // Such a path is below one of those asked for, which is not told apart.
     let found = confines.iter().filter(|path| present.have_within(path.as_str().as_bytes()) || !unrepresentable.is_empty());
@@ -75,8 +75,8 @@ pub fn directories(
     let root = Root::open(worktree.root())?;
     let git = look_at_git(worktree, &root)?;
     let confines = below.map(Confines::new);
-    let inventory = inventory::list(&root, &git, policy, confines.as_ref(), Deadline::at(None), threads())?;
-    let mut directories: BTreeSet<String> = inventory.directories.into_iter().collect();
+    let inventory = inventory::list_within(&root, &git, policy, confines.as_ref(), Deadline::at(None), threads())?;
+    let mut directories: BTreeSet<String> = inventory.directories.iter().map(|path| (**path).to_owned()).collect();
     if directories.is_empty() {
         // The index alone was read.
         for candidate in &inventory.candidates {
@@ -122,7 +122,7 @@ impl Glance {
 pub fn glance(worktree: &Worktree, policy: &Policy) -> Result<Glance, WorkspaceError> {
     let root = Root::open(worktree.root())?;
     let git = look_at_git(worktree, &root)?;
-    let inventory = inventory::list(&root, &git, policy, None, Deadline::at(None), 1)?;
+    let inventory = inventory::list_within(&root, &git, policy, None, Deadline::at(None), 1)?;
     let mut parent = Parent::default();
     let stamp = |stat: Stat| {
         let version =

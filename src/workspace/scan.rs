@@ -91,7 +91,7 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     #[cfg(test)]
     moments::pass(Moment::GitRead, "");
     let threads = threads();
-    let inventory = inventory::list(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
+    let inventory = inventory::list(&root, &git, policy, Some(&worktree.kept), Deadline(limits.deadline), threads)?;
     #[cfg(test)]
     moments::pass(Moment::Listed, "");
     let reading = Reading::new(&root, &git, limits, visit);
@@ -102,7 +102,7 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
     Ok(Capture {
         git: git.state,
         entries: entries.into_iter().flatten().collect(),
-        unrepresentable: inventory.unrepresentable,
+        unrepresentable: inventory.unrepresentable.clone(),
         tracked: Arc::new(git.tracked),
     })
 }
@@ -114,7 +114,7 @@ fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &V
 pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, Option<Omission>>, WorkspaceError> {
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
-    let inventory = inventory::list(&root, &git, policy, None, Deadline(None), threads())?;
+    let inventory = inventory::list_within(&root, &git, policy, None, Deadline(None), threads())?;
     let reason = |plan| match plan {
         Plan::Read => None,
         Plan::Probe(reason) | Plan::Omit(reason, _) => Some(reason),
@@ -142,7 +142,7 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
-    let Inventory { candidates, .. } = inventory::list(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
+    let Inventory { candidates, .. } = inventory::list_within(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
     let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |some, Hands { batch, .. }| {
         let mut outcome = PassOutcome { files: 0, bytes: 0 };
         for candidate in some.iter().filter(|candidate| candidate.plan == Plan::Read) {

@@ -3,6 +3,7 @@
 //! Invariant: every command here sees an empty home and no configuration of the machine.
 
 mod capture;
+mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
