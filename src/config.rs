@@ -207,6 +207,18 @@ pub enum OnStale {
     Sync,
 }
 
+/// How it is found out that a file is what it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// Every byte is read and hashed.
+    #[default]
+    Full,
+    /// A process that lives on does not read a file again while the seal stands that it got when it was read. Where the system gives no
+    /// such seal, every byte is read.
+    Sealed,
+}
+
 /// A named binding of one worktree and a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
@@ -219,6 +231,7 @@ pub struct Scope {
     pub exclude: Vec<String>,
     pub deprioritize: Vec<String>,
     pub on_stale: OnStale,
+    pub check: Check,
     /// Whether no configuration file names this scope.
     pub implicit: bool,
 }
@@ -374,6 +387,8 @@ struct ScopeFile {
     deprioritize: Vec<String>,
     #[serde(default = "refuse")]
     on_stale: OnStale,
+    #[serde(default)]
+    check: Check,
 }
 
 fn yes() -> bool {
@@ -521,6 +536,7 @@ impl Config {
             exclude: file.exclude.clone(),
             deprioritize: file.deprioritize.clone(),
             on_stale: file.on_stale,
+            check: file.check,
             implicit: false,
         })
     }
@@ -547,6 +563,7 @@ impl Config {
             exclude: Vec::new(),
             deprioritize: Vec::new(),
             on_stale: OnStale::Sync,
+            check: Check::Full,
             implicit: true,
         })
     }
@@ -735,6 +752,7 @@ mod tests {
             exclude = ["docs/**"]
             deprioritize = ["vendor/**"]
             on_stale = "sync"
+            check = "sealed"
         "#;
         let config = fixture.config(text).expect("valid");
         assert_eq!((config.enabled, config.limits.max_files, config.limits.query_seconds), (false, 7, 5));
@@ -742,8 +760,10 @@ mod tests {
         assert_eq!(scope.root, top);
         assert_eq!(scope.source_roots, Some(vec!["src".to_owned(), ".".to_owned()]));
         assert_eq!((scope.include_untracked, scope.on_stale, scope.implicit), (true, OnStale::Sync, false));
+        assert_eq!(scope.check, Check::Sealed);
         let plain = fixture.scope_in("[scopes.a]\nroot = \"$BASE/demo\"", "demo", &Selection::default()).expect("the only one");
         assert_eq!((plain.id.as_str(), plain.include_untracked, plain.on_stale), ("a", false, OnStale::Refuse));
+        assert_eq!(plain.check, Check::Full);
         assert_ne!(plain.binding_id(), scope.binding_id());
     }
 
@@ -766,6 +786,7 @@ mod tests {
             ("cache_dir = \"/x/../y\"", "`cache_dir` must be an absolute path without `..`"),
             ("[scopes.a]\nroot = \"x\"", "`scopes.a.root` must be an absolute path"),
             ("[scopes.a]\nroot = \"/x\"\non_stale = \"maybe\"", "unknown variant `maybe`, expected `refuse` or `sync`"),
+            ("[scopes.a]\nroot = \"/x\"\ncheck = \"none\"", "unknown variant `none`, expected `full` or `sealed`"),
             ("[scopes.a]\nroot = \"/x\"\nexclude = [\"a[\"]", "`scopes.a.exclude` holds a pattern"),
             ("[scopes.a]\nroot = \"/x\"\nsource_roots = [\"../x\"]", "`scopes.a.source_roots` holds `../x`"),
             ("[scopes.a]\nroot = \"/x\"\nexclude = [\"/\"]", "`scopes.a.exclude` holds an empty pattern"),

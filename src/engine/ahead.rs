@@ -83,7 +83,13 @@ pub(super) fn prepare(
     };
     let visit = |path: &RepoPath, hash: &ContentHash, bytes: &[u8]| intake.take(path, hash, bytes);
     let (entries, part) = match hint {
-        Hint::Rescan => (scope.capture(deadline, &visit)?.entries, None),
+        Hint::Rescan => {
+            let spare = |path: &RepoPath, hash: &ContentHash| {
+                let reading = Reading::of(scope.languages(), path);
+                is_known(&(*hash, reading.dialect), reading)
+            };
+            (scope.capture(deadline, &spare, &visit)?.entries, None)
+        }
         Hint::Paths(paths) => (scope.capture_part(deadline, paths, &visit)?.into(), Some(paths)),
     };
     let Intake { made, failure, .. } = intake;

@@ -209,12 +209,12 @@ impl Desk {
     }
 
     /// Opens the generation that serves and compares it with the worktree, for those who only want to know whether it is fresh.
-    pub(super) fn pin_checked(&self, deadline: Instant) -> Result<(Generation, Result<(), EngineError>), EngineError> {
+    pub(super) fn pin_checked(&self, deadline: Instant) -> Result<(Generation, Result<Checked, EngineError>), EngineError> {
         let limit = self.scope().limits().query();
         for round in 1.. {
             let generation = self.pin()?;
             let refused = match self.check(&generation, None, deadline, limit) {
-                Ok(_) => return Ok((generation, Ok(()))),
+                Ok(look) => return Ok((generation, Ok(look.checked))),
                 Err(refused) => refused,
             };
             let is_last = round == MAX_ROUNDS || !refused.is_stale();

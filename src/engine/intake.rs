@@ -119,6 +119,12 @@ pub(super) struct Intake<'a> {
 }
 
 impl Intake<'_> {
+    /// Returns whether nothing would be done with the bytes of a file.
+    pub fn is_known(&self, path: &RepoPath, hash: &ContentHash) -> bool {
+        let reading = Reading::of(self.languages, path);
+        self.known.is_stored(hash) && self.known.has_facts(&(*hash, reading.dialect), reading)
+    }
+
     /// Takes in one file.
     pub fn take(&self, path: &RepoPath, hash: &ContentHash, bytes: &[u8]) {
         if self.failure.get().is_some() || Instant::now() > self.deadline {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::model::{ContentHash, GenerationId};
-use crate::workspace::{Capture, Visitor};
+use crate::workspace::{Capture, Spare, Visitor};
 
 use super::EngineError;
 use super::report::now;
@@ -16,13 +16,15 @@ use super::turnstile::Turnstile;
 /// How much a check looked at, and how long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Included files, all of them read and hashed.
+    /// Included files, all of them read and hashed but for those whose seals stood.
     pub files: u64,
     pub bytes: u64,
+    /// How many were not read, because their seals stood.
+    pub sealed: u64,
     pub elapsed: Duration,
 }
 
-/// What the worktree was at one time: every included byte was read.
+/// What the worktree was at one time, by the check that the scope asks for.
 #[derive(Debug)]
 pub(super) struct Look {
     pub capture: Capture,
@@ -34,13 +36,15 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Reads the whole worktree, until the deadline, and gives each included file to `visit`.
-    pub fn take(scope: &Scope, deadline: Instant, visit: &Visitor<'_>) -> Result<Self, EngineError> {
+    /// Reads the whole worktree, until the deadline, and gives included files to `visit` unless `spare` says otherwise: see
+    /// [`Scope::capture`].
+    pub fn take(scope: &Scope, deadline: Instant, spare: &Spare<'_>, visit: &Visitor<'_>) -> Result<Self, EngineError> {
         let (began, started) = (now(), Instant::now());
-        let capture = scope.capture(deadline, visit)?;
+        let capture = scope.capture(deadline, spare, visit)?;
         let state = scope.state(&capture);
         let (files, bytes) = capture.included();
-        Ok(Self { capture, state, checked: Checked { files, bytes, elapsed: started.elapsed() }, began })
+        let checked = Checked { files, bytes, sealed: capture.sealed, elapsed: started.elapsed() };
+        Ok(Self { capture, state, checked, began })
     }
 }
 
@@ -60,10 +64,11 @@ pub(super) struct Looks {
 impl Looks {
     /// Takes a look, or shares one that begins from now on; `limit` is the time that `deadline` came from.
     pub fn look(&self, scope: &Scope, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
-        let run = |until: Instant| Look::take(scope, until, &|_, _, _| {}).map(Arc::new).map_err(Arc::new);
+        let run = |until: Instant| Look::take(scope, until, &|_, _| true, &|_, _, _| {}).map(Arc::new).map_err(Arc::new);
         let shared = self.turnstile.pass((), deadline, run).unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })));
         shared.map_err(EngineError::of_shared)
     }
+
     /// Returns how many wait for a look or take one.
     #[cfg(test)]
     pub fn present(&self) -> usize {

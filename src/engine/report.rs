@@ -136,7 +136,7 @@ pub struct LastBuildReport {
     /// What a watcher sees of the worktree.
     pub watch: String,
     /// Which check is in force before an answer.
-    pub check: &'static str,
+    pub check: String,
     /// The generations that answers can come from or be compared with, the one that serves first.
     pub kept: Vec<KeptReport>,
     /// How many files of the generation that serves could not be parsed, and the first of them by path.

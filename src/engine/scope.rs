@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::config::{self, Config, Limits, OnStale};
+use crate::config::{self, Check, Config, Limits, OnStale};
 use crate::languages::{self, LanguageSupport};
 use crate::model::{Canonical, ContentHash, Fingerprint, RepoPath};
-use crate::workspace::{Capture, Entry, Policy, ScanLimits, Visitor, Worktree, scan, scan_part};
+use crate::workspace::{Capture, Entry, Policy, ScanLimits, Spare, Visitor, Worktree, scan_part, scan_sparing};
 
 use super::EngineError;
 
@@ -43,6 +43,10 @@ impl Scope {
     pub fn open(config: &Config, scope: config::Scope) -> Result<Self, EngineError> {
         let policy = Policy::new(&scope).map_err(EngineError::Policy)?;
         let worktree = Worktree::open(&scope.root)?;
+        let worktree = match scope.check {
+            Check::Full => worktree,
+            Check::Sealed => worktree.sealed(),
+        };
         let binding = scope.binding_id();
         let languages = languages::REGISTRY;
         let rules = rules(&binding, &policy, &scope, languages);
@@ -109,9 +113,14 @@ impl Scope {
         self.config.source_roots.as_deref()
     }
 
-    /// Reads the whole worktree, until the deadline, and gives each included file to `visit`.
-    pub(super) fn capture(&self, deadline: Instant, visit: &Visitor<'_>) -> Result<Capture, EngineError> {
-        Ok(scan(&self.worktree, &self.policy, ScanLimits::from(&self.limits).until(deadline), visit)?)
+    pub fn check(&self) -> Check {
+        self.config.check
+    }
+
+    /// Reads the whole worktree, until the deadline, and gives each included file to `visit`. Where the scope is checked by seals, files
+    /// for which `spare` says so, given the hash of their bytes, may not be read and are not given.
+    pub(super) fn capture(&self, deadline: Instant, spare: &Spare<'_>, visit: &Visitor<'_>) -> Result<Capture, EngineError> {
+        Ok(scan_sparing(&self.worktree, &self.policy, ScanLimits::from(&self.limits).until(deadline), spare, visit)?)
     }
 
     /// Reads what stands at `paths` and below them, until the deadline, and gives each included file to `visit`.

@@ -5,11 +5,14 @@
 
 use std::time::Instant;
 
+use crate::config::Check;
 use crate::store::{Cache, StoreError};
 
 use super::EngineError;
 use super::desk::Desk;
+use super::look::Checked;
 use super::report::{FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Status, StatusWord};
+use super::scope::Scope;
 use super::sync::last_build;
 
 /// The operations that this build answers: every kind of the contract, in its order, and `diagnostics`.
@@ -44,6 +47,15 @@ fn ended_build(cache: &Cache) -> Option<LastBuild> {
     Some(LastBuild::Failed { reason: "code_build_failed".to_owned(), finished_at: started_at.clone() })
 }
 
+/// Says which check is in force, and what it came to where there was one.
+fn check_in_force(scope: &Scope, checked: Option<&Checked>) -> String {
+    match (scope.check(), checked) {
+        (Check::Full, _) => "full".to_owned(),
+        (Check::Sealed, None) => "sealed".to_owned(),
+        (Check::Sealed, Some(Checked { files, sealed, .. })) => format!("sealed: {sealed} of {files} files"),
+    }
+}
+
 impl Desk {
     /// Returns the status of the scope.
     pub fn status(&self) -> Status {
@@ -70,14 +82,16 @@ impl Desk {
             return status;
         }
         let (mut failed_files, mut failures, mut limitations) = (0, Vec::new(), Vec::new());
+        let mut in_force = check_in_force(self.scope(), None);
         match self.pin_checked(started + self.scope().limits().query()) {
             Ok((generation, checked)) => {
                 failed_files = generation.coverage().failed_files;
                 failures = FailedFile::of_generation(&generation).unwrap_or_default();
                 limitations = generation.limitations().to_vec();
                 status.fingerprint = Some(generation.identity().fingerprint.hex());
+                in_force = check_in_force(self.scope(), checked.as_ref().ok());
                 (status.status, status.freshness, status.reason) = match checked {
-                    Ok(()) => (StatusWord::Ready, Freshness::Fresh, None),
+                    Ok(_) => (StatusWord::Ready, Freshness::Fresh, None),
                     Err(error @ EngineError::Changed) => (StatusWord::Stale, Freshness::Stale, Some(error.code().to_owned())),
                     Err(error) => (StatusWord::Stale, Freshness::Unknown, Some(error.code().to_owned())),
                 };
@@ -97,10 +111,9 @@ impl Desk {
         }
         let kept: Vec<KeptReport> = self.kept().iter().map(KeptReport::of).collect();
         let watch = self.watch();
-        status.last_build = last_build.map(|build| {
-            let check = "full";
-            LastBuildReport { build, watch, check, kept, failed_files, failures, limitations }
-        });
+        let check = in_force;
+        status.last_build =
+            last_build.map(|build| LastBuildReport { build, watch, check, kept, failed_files, failures, limitations });
         status
     }
 }

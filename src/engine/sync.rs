@@ -391,9 +391,10 @@ impl<'a> Build<'a> {
                 look = Some(seen);
             }
         }
+        let spare = |path: &RepoPath, hash: &ContentHash| intake.is_known(path, hash);
         let look = match look {
             Some(look) => look,
-            None => Arc::new(Look::take(self.scope, self.deadline, &visit)?),
+            None => Arc::new(Look::take(self.scope, self.deadline, &spare, &visit)?),
         };
         intake.retry_slow();
         span.record("files", look.checked.files);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::*;
-use crate::config::{OnStale, Scope};
+use crate::config::{Check, OnStale, Scope};
 
 /// A tree that is watched.
 struct Watched {
@@ -65,6 +65,7 @@ impl Watched {
             exclude: Vec::new(),
             deprioritize: Vec::new(),
             on_stale: OnStale::Sync,
+            check: Check::Full,
             implicit: true,
         };
         Policy::new(&scope).expect("no patterns")

@@ -76,6 +76,13 @@ impl Root {
         rustix::fs::statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).map_or_else(none_if_absent, |stat| Ok(Some(stat)))
     }
 
+    /// Returns the stat of what stands at `path`, `""` for the root itself, as quickly as it can be had: links in the last place are not
+    /// followed, others are.
+    pub(super) fn glimpse(&self, path: &[u8]) -> Result<Stat, Errno> {
+        let path = if path.is_empty() { b"." } else { path };
+        rustix::fs::statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
     fn open_below(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         #[cfg(target_os = "linux")]
         if !WITHOUT_OPENAT2.load(Ordering::Relaxed) {

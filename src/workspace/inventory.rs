@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use gix::index::entry::Mode;
-use rustc_hash::FxHashMap;
 use rustix::io::Errno;
 
 use crate::model::RepoPath;
 
 use super::directory::{Kind, Parent, Root};
 use super::git::Snapshot;
-use super::kept::{Grounds, Kept, Listing};
+use super::kept::{Grounds, Kept, Listing, Records};
 use super::policy::Policy;
 use super::scan::Deadline;
+use super::seal::Round;
 use super::walk::{self, Walk};
 use super::{Omission, WorkspaceError, escape};
 
@@ -123,11 +123,11 @@ pub(super) fn list(
     root: &Root,
     git: &Snapshot,
     policy: &Policy,
-    kept: Option<&Kept>,
+    kept: &Kept,
+    round: Option<&Round<'_>>,
     deadline: Deadline,
     threads: usize,
 ) -> Result<Arc<Inventory>, WorkspaceError> {
-    let Some(kept) = kept else { return list_within(root, git, policy, None, deadline, threads).map(Arc::new) };
     let grounds = Grounds::of(git, policy);
     let last = kept.listing(&grounds);
     if !needs_walk(git, policy) {
@@ -140,12 +140,12 @@ pub(super) fn list(
         // Whether something stands where no path can be written is asked of the disk.
         if inventory.unrepresentable.is_empty() {
             let rules = walk::outermost(git);
-            kept.keep(Listing { grounds, rules, records: FxHashMap::default(), inventory: inventory.clone() });
+            kept.keep(Listing { grounds, rules, records: Records::default(), inventory: inventory.clone() });
         }
         return Ok(inventory);
     }
     let rules = last.as_ref().map_or_else(|| walk::outermost(git), |last| last.rules.clone());
-    let walk = Walk::new(root, git, policy, deadline, threads).after(last.as_deref());
+    let walk = Walk::new(root, git, policy, deadline, threads).after(last.as_deref(), round);
     let found = walk.run(rules.clone(), true)?;
     if let Some(last) = last.filter(|last| found.repeats(last)) {
         return Ok(last.inventory.clone());
@@ -179,7 +179,7 @@ pub(super) fn list_within(
 }
 
 /// Returns whether the index alone does not say what belongs to a scope.
-fn needs_walk(git: &Snapshot, policy: &Policy) -> bool {
+pub(super) fn needs_walk(git: &Snapshot, policy: &Policy) -> bool {
     !git.state.present || policy.include_untracked()
 }
 

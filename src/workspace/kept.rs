@@ -14,11 +14,15 @@ use super::git::{Snapshot, SparseIgnore};
 use super::ignored::Patterns;
 use super::inventory::{Candidate, Inventory};
 use super::policy::Policy;
+use super::seal::Identity;
 use super::walk::{Child, InForce, Standing};
 
 /// The last whole listing of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Kept(Mutex<Option<Arc<Listing>>>);
+
+/// What became of each directory, by its path.
+pub(super) type Records = FxHashMap<Arc<str>, Arc<Record>>;
 
 /// A listing and what it was made from.
 #[derive(Debug)]
@@ -26,7 +30,7 @@ pub(super) struct Listing {
     pub(super) grounds: Grounds,
     /// The rules at the root, before those of any directory.
     pub(super) rules: InForce,
-    pub(super) records: FxHashMap<Arc<str>, Arc<Record>>,
+    pub(super) records: Records,
     pub(super) inventory: Arc<Inventory>,
 }
 
@@ -63,6 +67,19 @@ pub(super) struct Record {
     pub(super) candidates: Vec<Candidate>,
     pub(super) unrepresentable: Vec<String>,
     pub(super) children: Vec<Child>,
+    /// The seal of the directory, where it has one.
+    pub(super) seal: Mutex<Option<Identity>>,
+}
+
+impl Record {
+    /// Returns whether the directory has this seal.
+    pub(super) fn has_seal(&self, identity: &Identity) -> bool {
+        self.seal.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(identity)
+    }
+
+    pub(super) fn seal(&self, identity: Identity) {
+        *self.seal.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+    }
 }
 
 /// What a directory's listing is made from, beside what its [`Record::repositories`] are.
@@ -77,11 +94,14 @@ pub(super) struct Sources {
     pub(super) names: Box<[u8]>,
     /// Its own ignore rules.
     pub(super) ignore: Option<Box<[u8]>>,
+    /// Whether it has a file of them.
+    pub(super) has_ignore: bool,
 }
 
 impl Sources {
-    pub(super) fn are(&self, standing: Standing, tracked: &Range<usize>, around: &InForce, names: &[u8]) -> bool {
-        self.standing == standing && self.tracked == *tracked && *self.names == *names && self.around.is(around)
+    /// Returns whether a directory that comes with these has the same names in another's place.
+    pub(super) fn stand_as(&self, standing: Standing, tracked: &Range<usize>, around: &InForce) -> bool {
+        self.standing == standing && self.tracked == *tracked && self.around.is(around)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Must not know salsa, SQL or the graph. Invariant: nothing is followed, executed or skipped; what is left out is listed with a reason.
 
 mod batch;
+mod clock;
 mod content;
 mod directory;
 mod git;
@@ -16,6 +17,7 @@ pub(crate) mod moments;
 mod part;
 mod policy;
 mod scan;
+mod seal;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -32,7 +34,8 @@ use kept::Kept;
 pub use manifest::{Changes, diff, dirty};
 pub use part::{GitPlaces, Glance, RootIdentity, directories, glance, relevant, scan_part};
 pub use policy::{Policy, PolicyError};
-pub use scan::{PassOutcome, ScanLimits, Visitor, list, pass, scan};
+pub use scan::{PassOutcome, ScanLimits, Spare, Visitor, list, pass, scan, scan_sparing};
+use seal::Seals;
 
 /// Why a path of the inventory is not indexed. The words are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -154,6 +157,8 @@ pub struct Capture {
     pub unrepresentable: Vec<String>,
     /// What Git tracks here, for [`dirty`]; empty without Git.
     pub tracked: Arc<TrackedIndex>,
+    /// How many of the included files were not read, because their seals stood.
+    pub sealed: u64,
 }
 
 /// A root whose files may be scanned. Holds no file open and no state of Git: every scan reads both afresh. What it keeps from scan to
@@ -162,6 +167,8 @@ pub struct Capture {
 pub struct Worktree {
     root: PathBuf,
     kept: Arc<Kept>,
+    /// Where the scope asks for seals, and the system can have them.
+    seals: Option<Arc<Seals>>,
 }
 
 impl Worktree {
@@ -172,7 +179,15 @@ impl Worktree {
     pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
         let root = root.canonicalize().map_err(|source| WorkspaceError::Root { source })?;
         directory::Root::open(&root)?;
-        Ok(Self { root, kept: Arc::default() })
+        Ok(Self { root, kept: Arc::default(), seals: None })
+    }
+
+    /// Returns the same worktree with files sealed as they are read, by each scan where the system allows it: a scan that may spare them
+    /// does not read them again while their seals stand.
+    #[must_use]
+    pub fn sealed(self) -> Self {
+        let seals = Seals::open(&self.root).map(Arc::new);
+        Self { seals, ..self }
     }
 
     pub fn root(&self) -> &Path {

@@ -38,8 +38,8 @@ pub fn scan_part(
     // What lies on the way is none of it.
     inventory.candidates.retain(|candidate| confines.hold(candidate.path.as_str().as_bytes()));
     let reading = Reading::new(&root, &git, limits, visit);
-    let entries = for_each(&inventory.candidates, threads(), deadline, |some, hands| reading.examine(some, hands))?;
-    Ok(entries.into_iter().flatten().collect())
+    let entries = for_each(&inventory.candidates, threads(), deadline, |from, some, hands| reading.examine(from, some, hands))?;
+    Ok(entries.into_iter().filter_map(|(entry, _)| entry).collect())
 }
 
 /// Returns those of `paths` at which, or below which, a scan may find or miss something: not those that the rules leave out without a

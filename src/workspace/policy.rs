@@ -459,7 +459,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::config::OnStale;
+    use crate::config::{Check, OnStale};
 
     fn policy(exclude: &[&str], deprioritize: &[&str]) -> Policy {
         let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
@@ -471,6 +471,7 @@ mod tests {
             exclude: owned(exclude),
             deprioritize: owned(deprioritize),
             on_stale: OnStale::Refuse,
+            check: Check::Full,
             implicit: false,
         })
         .expect("valid patterns")

@@ -4,7 +4,7 @@
 //! after the scan began.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -22,11 +22,15 @@ use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, P
 #[cfg(test)]
 use super::moments::{self, Moment};
 use super::policy::Policy;
+use super::seal::{Identity, Lease, Round, Seal, Seals};
 use super::{Capture, Entry, EntryState, Omission, WorkspaceError, Worktree, content};
 
 /// What is called with each included file, on the threads of the scan: its path, the hash of its bytes, and the bytes. When a tree
 /// changes under the scan a path may come twice; the manifest tells which hash counts.
 pub type Visitor<'a> = dyn Fn(&RepoPath, &ContentHash, &[u8]) + Sync + 'a;
+
+/// What is asked of a file that need not be read: whether nobody wants its bytes, given its path and their hash.
+pub type Spare<'a> = dyn Fn(&RepoPath, &ContentHash) -> bool + Sync + 'a;
 
 /// Bounds of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,34 +80,71 @@ impl Deadline {
 /// # Errors
 /// When the tree cannot be read, kept changing, has conflicts in the index, or exceeds a limit in total.
 pub fn scan(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &Visitor<'_>) -> Result<Capture, WorkspaceError> {
-    match scan_once(worktree, policy, limits, visit) {
+    scan_sparing(worktree, policy, limits, &|_, _| false, visit)
+}
+
+/// Scans as [`scan`] does, and does not read files whose seals stand, where the worktree has seals, and whose bytes nobody wants:
+/// `spare` is asked for each, with the hash that its bytes have. They are not given to `visit`.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_sparing(
+    worktree: &Worktree,
+    policy: &Policy,
+    limits: ScanLimits,
+    spare: &Spare<'_>,
+    visit: &Visitor<'_>,
+) -> Result<Capture, WorkspaceError> {
+    match scan_once(worktree, policy, limits, spare, visit) {
         // One retry: a checkout or an editor may have been at it.
-        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, limits, visit),
+        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, limits, spare, visit),
         result => result,
     }
 }
 
-fn scan_once(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &Visitor<'_>) -> Result<Capture, WorkspaceError> {
+fn scan_once(
+    worktree: &Worktree,
+    policy: &Policy,
+    limits: ScanLimits,
+    spare: &Spare<'_>,
+    visit: &Visitor<'_>,
+) -> Result<Capture, WorkspaceError> {
     let span = tracing::debug_span!("scan", files = tracing::field::Empty, bytes = tracing::field::Empty);
     let _entered = span.enter();
     let root = Root::open(&worktree.root)?;
+    // Before anything is looked at: what is written from here on may be missed by this scan, and by no later one.
+    let round = worktree.seals.as_deref().map(Seals::begin);
     let git = look_at_git(worktree, &root)?;
     #[cfg(test)]
     moments::pass(Moment::GitRead, "");
-    let threads = threads();
-    let inventory = inventory::list(&root, &git, policy, Some(&worktree.kept), Deadline(limits.deadline), threads)?;
+    let (threads, deadline) = (threads(), Deadline(limits.deadline));
+    let inventory = inventory::list(&root, &git, policy, &worktree.kept, round.as_ref(), deadline, threads)?;
     #[cfg(test)]
     moments::pass(Moment::Listed, "");
-    let reading = Reading::new(&root, &git, limits, visit);
-    let entries =
-        for_each(&inventory.candidates, threads, Deadline(limits.deadline), |some, hands| reading.examine(some, hands))?;
+    let mut reading = Reading::new(&root, &git, limits, visit);
+    if let (Some(round), Some(seals)) = (&round, &worktree.seals) {
+        let walked = inventory::needs_walk(&git, policy);
+        reading.sealing = Some(Sealing { round, spare, walked, seals: seals.of(&inventory) });
+    }
+    let found = for_each(&inventory.candidates, threads, deadline, |from, some, hands| reading.examine(from, some, hands))?;
     span.record("files", reading.files.load(Ordering::Relaxed));
     span.record("bytes", reading.bytes.load(Ordering::Relaxed));
+    let sealed = reading.sealed.load(Ordering::Relaxed);
+    let mut entries = Vec::with_capacity(found.len());
+    let mut seals = Vec::new();
+    for (entry, seal) in found {
+        entries.extend(entry);
+        seals.push(seal);
+    }
+    if let Some(known) = &worktree.seals {
+        known.keep(inventory.clone(), seals);
+    }
     Ok(Capture {
         git: git.state,
-        entries: entries.into_iter().flatten().collect(),
+        entries: entries.into(),
         unrepresentable: inventory.unrepresentable.clone(),
         tracked: Arc::new(git.tracked),
+        sealed,
     })
 }
 
@@ -143,7 +184,7 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let git = look_at_git(worktree, &root)?;
     let threads = threads();
     let Inventory { candidates, .. } = inventory::list_within(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
-    let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |some, Hands { batch, .. }| {
+    let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |_, some, Hands { batch, .. }| {
         let mut outcome = PassOutcome { files: 0, bytes: 0 };
         for candidate in some.iter().filter(|candidate| candidate.plan == Plan::Read) {
             let Ok(file) = root.open_file(candidate.path.as_str().as_bytes()) else { continue };
@@ -212,15 +253,17 @@ struct Unsettled {
     /// Its position among the files that a thread took at once.
     position: usize,
     mode: u32,
+    /// What it can be sealed with.
+    identity: Option<Identity>,
 }
 
-/// Runs `examine` on some candidates after the other with several threads, each with hands of its own, and returns the results in the
-/// same order.
+/// Runs `examine` on some candidates after the other, told the position of the first, with several threads, each with hands of its own,
+/// and returns the results in the same order.
 pub(super) fn for_each<T: Send>(
     candidates: &[Candidate],
     threads: usize,
     deadline: Deadline,
-    examine: impl Fn(&[Candidate], &mut Hands) -> Result<Vec<T>, WorkspaceError> + Sync,
+    examine: impl Fn(usize, &[Candidate], &mut Hands) -> Result<Vec<T>, WorkspaceError> + Sync,
 ) -> Result<Vec<T>, WorkspaceError> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
@@ -234,7 +277,7 @@ pub(super) fn for_each<T: Send>(
             }
             deadline.check().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             let some = &candidates[start..(start + CHUNK).min(candidates.len())];
-            let chunk = examine(some, &mut hands).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            let chunk = examine(start, some, &mut hands).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             results.push((start, chunk));
         }
         Ok(results)
@@ -265,16 +308,31 @@ pub(super) struct Reading<'a> {
     git: &'a Snapshot,
     limits: ScanLimits,
     visit: &'a Visitor<'a>,
+    sealing: Option<Sealing<'a>>,
     files: AtomicU64,
     bytes: AtomicU64,
+    sealed: AtomicU64,
 }
+
+/// How a scan seals files and spares those that are sealed.
+struct Sealing<'a> {
+    round: &'a Round<'a>,
+    spare: &'a Spare<'a>,
+    /// Whether the directories above each candidate were found to be directories in this scan.
+    walked: bool,
+    /// The seal of each candidate.
+    seals: Vec<Option<Seal>>,
+}
+
+/// What a scan makes of one candidate: its entry, and its seal where it has one.
+pub(super) type Examined = (Option<Entry>, Option<Seal>);
 
 /// What a look at a file gave.
 enum Look {
     /// All that there is to say of it.
     Settled(Option<(u32, EntryState)>),
     /// Its bytes, so many, lie in the room of the batch.
-    Read { mode: u32, length: usize },
+    Read { mode: u32, length: usize, identity: Option<Identity> },
 }
 
 /// One attempt at a file.
@@ -286,23 +344,40 @@ enum Attempt {
 
 impl<'a> Reading<'a> {
     pub(super) fn new(root: &'a Root, git: &'a Snapshot, limits: ScanLimits, visit: &'a Visitor<'a>) -> Self {
-        Self { root, git, limits, visit, files: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        Self {
+            root,
+            git,
+            limits,
+            visit,
+            sealing: None,
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            sealed: AtomicU64::new(0),
+        }
     }
 
-    /// Returns what stands at each of some candidates, in their order.
-    pub(super) fn examine(&self, some: &[Candidate], hands: &mut Hands) -> Result<Vec<Option<Entry>>, WorkspaceError> {
+    /// Returns what stands at each of some candidates, the first of them at position `from`, in their order.
+    pub(super) fn examine(&self, from: usize, some: &[Candidate], hands: &mut Hands) -> Result<Vec<Examined>, WorkspaceError> {
         let mut found = Vec::with_capacity(some.len());
         for (position, candidate) in some.iter().enumerate() {
+            if let Some((mode, seal)) = self.sealed(from + position, candidate, &mut hands.parent) {
+                if let EntryState::Included { size, .. } = seal.state {
+                    self.count(size)?;
+                    self.sealed.fetch_add(1, Ordering::Relaxed);
+                }
+                found.push((Some(entry(candidate, mode, seal.state.clone())), Some(seal.clone())));
+                continue;
+            }
             let look = match candidate.plan {
                 Plan::Omit(reason, mode) => Look::Settled(Some((mode, omitted(reason)))),
                 Plan::Probe(reason) => Look::Settled(self.probe(candidate, reason, &mut hands.parent)?),
                 Plan::Read => self.read(candidate, &mut hands.batch)?,
             };
             match look {
-                Look::Settled(state) => found.push(state.map(|(mode, state)| entry(candidate, mode, state))),
-                Look::Read { mode, length } => {
-                    hands.batch.take(Unsettled { position, mode }, length);
-                    found.push(None);
+                Look::Settled(state) => found.push((state.map(|(mode, state)| entry(candidate, mode, state)), None)),
+                Look::Read { mode, length, identity } => {
+                    hands.batch.take(Unsettled { position, mode, identity }, length);
+                    found.push((None, None));
                     if hands.batch.is_full() {
                         self.settle(some, &mut hands.batch, &mut found)?;
                     }
@@ -314,13 +389,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Hashes what was read, and says what it is.
-    fn settle(
-        &self,
-        some: &[Candidate],
-        batch: &mut Batch<Unsettled>,
-        found: &mut [Option<Entry>],
-    ) -> Result<(), WorkspaceError> {
-        batch.hash(|Unsettled { position, mode }, hash, bytes| {
+    fn settle(&self, some: &[Candidate], batch: &mut Batch<Unsettled>, found: &mut [Examined]) -> Result<(), WorkspaceError> {
+        batch.hash(|Unsettled { position, mode, identity }, hash, bytes| {
             let (candidate, size) = (&some[position], bytes.len() as u64);
             let state = match content::classify(bytes) {
                 Some(reason) => EntryState::Omitted { reason, hash: Some(hash), size: Some(size) },
@@ -330,9 +400,26 @@ impl<'a> Reading<'a> {
                     EntryState::Included { hash, size }
                 }
             };
-            found[position] = Some(entry(candidate, mode, state));
+            let seal = identity.map(|identity| Seal { identity, state: state.clone() });
+            found[position] = (Some(entry(candidate, mode, state)), seal);
             Ok(())
         })
+    }
+
+    /// Returns mode and seal of a file that need not be read: its seal stands, and nobody wants its bytes.
+    fn sealed(&self, position: usize, candidate: &Candidate, parent: &mut Parent) -> Option<(u32, &Seal)> {
+        let sealing = self.sealing.as_ref()?;
+        let seal = sealing.seals.get(position)?.as_ref().filter(|_| candidate.plan == Plan::Read)?;
+        let wanted = match &seal.state {
+            EntryState::Included { hash, .. } => !(sealing.spare)(&candidate.path, hash),
+            EntryState::Omitted { .. } => false,
+        };
+        if wanted {
+            return None;
+        }
+        let path = candidate.path.as_str().as_bytes();
+        let stat = if sealing.walked { self.root.glimpse(path).ok()? } else { self.root.stat(path, parent).ok()?? };
+        (sealing.round.identity(&stat).as_ref() == Some(&seal.identity)).then(|| (self.mode(candidate, Some(&stat)), seal))
     }
 
     fn probe(
@@ -394,6 +481,9 @@ impl<'a> Reading<'a> {
         // One byte more than the size, so that a single read shows the end of the file as well.
         let wanted = size as usize + 1;
         let buffer = batch.room(wanted);
+        // Only while nobody can write does the seal show what was read.
+        let sealable = self.sealing.as_ref().and_then(|sealing| sealing.round.sealable(&before));
+        let lease = sealable.and_then(|_| Lease::take(file.as_fd()));
         let mut length = 0;
         while length < wanted {
             match rustix::io::read(file, &mut buffer[length..wanted]) {
@@ -412,7 +502,8 @@ impl<'a> Reading<'a> {
         if length as u64 != size || !same_version(&before, &after) {
             return Ok(Attempt::Changed);
         }
-        Ok(Attempt::Whole(Look::Read { mode, length }))
+        let identity = lease.filter(Lease::is_whole).and(sealable);
+        Ok(Attempt::Whole(Look::Read { mode, length, identity }))
     }
 
     /// Counts an included file against the limits of the whole scope, which fail the scan: never the first so many files are taken.

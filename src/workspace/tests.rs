@@ -4,6 +4,8 @@
 
 mod capture;
 mod kept;
+#[cfg(target_os = "linux")]
+mod seal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::config::{OnStale, Scope};
+use crate::config::{Check, OnStale, Scope};
 
 struct Fixture {
     directory: tempfile::TempDir,
@@ -125,6 +127,7 @@ fn policy(include_untracked: bool, exclude: &[&str]) -> Policy {
         exclude: exclude.iter().map(|pattern| (*pattern).to_owned()).collect(),
         deprioritize: Vec::new(),
         on_stale: OnStale::Refuse,
+        check: Check::Full,
         implicit: false,
     })
     .expect("valid patterns")

@@ -4,12 +4,12 @@
 //! passed over.
 
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use gix::index::entry::Mode;
-use rustc_hash::FxHashMap;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::model::RepoPath;
@@ -20,9 +20,10 @@ use super::ignored::{Patterns, Rules};
 use super::inventory::{
     Candidate, Confines, Inventory, MODE_DIRECTORY, MODE_FILE, MODE_SUBMODULE, MODE_SYMLINK, Plan, regular_mode, representable,
 };
-use super::kept::{Listing, Record, Sources};
+use super::kept::{Listing, Record, Records, Sources};
 use super::policy::Policy;
 use super::scan::Deadline;
+use super::seal::{Identity, Round};
 use super::{Omission, WorkspaceError, escape};
 
 /// A directory still to be read.
@@ -40,6 +41,13 @@ pub(super) struct Child {
     path: Arc<str>,
     tracked: Range<usize>,
     standing: Standing,
+}
+
+impl Child {
+    fn task(&self, rules: &InForce) -> Task {
+        let Self { path, tracked, standing } = self.clone();
+        Task { path, tracked, rules: rules.clone(), standing }
+    }
 }
 
 /// The rules in force in a directory.
@@ -130,6 +138,8 @@ pub(super) struct Walk<'a> {
     confines: Option<&'a Confines>,
     /// The listing before, made on the same grounds.
     last: Option<&'a Listing>,
+    /// The seals of directories, where they may be used.
+    round: Option<&'a Round<'a>>,
     deadline: Deadline,
     queue: Queue,
 }
@@ -153,7 +163,7 @@ impl Found {
     }
 
     /// Returns the listing, unsorted, and the records if they say it all.
-    pub(super) fn into_parts(self) -> (Inventory, Option<FxHashMap<Arc<str>, Arc<Record>>>) {
+    pub(super) fn into_parts(self) -> (Inventory, Option<Records>) {
         let mut inventory = self.inventory;
         for (path, record) in &self.records {
             inventory.candidates.extend_from_slice(&record.candidates);
@@ -194,7 +204,7 @@ struct Findings {
 impl<'a> Walk<'a> {
     pub(super) fn new(root: &'a Root, git: &'a Snapshot, policy: &'a Policy, deadline: Deadline, threads: usize) -> Self {
         let queue = Queue { tasks: Mutex::new(Vec::new()), changed: Condvar::new(), idle: AtomicUsize::new(0), threads };
-        Self { root, git, policy, confines: None, last: None, deadline, queue }
+        Self { root, git, policy, confines: None, last: None, round: None, deadline, queue }
     }
 
     /// Confines the walk.
@@ -202,9 +212,9 @@ impl<'a> Walk<'a> {
         Self { confines, ..self }
     }
 
-    /// Spares what a listing on the same grounds has.
-    pub(super) fn after(self, last: Option<&'a Listing>) -> Self {
-        Self { last, ..self }
+    /// Spares what a listing on the same grounds has, and with seals the directories themselves.
+    pub(super) fn after(self, last: Option<&'a Listing>, round: Option<&'a Round<'a>>) -> Self {
+        Self { last, round, ..self }
     }
 
     /// Walks under the rules at the root, and records what is found when asked to.
@@ -246,6 +256,18 @@ impl<'a> Walk<'a> {
     fn read(&self, task: &Task, hands: &mut Hands, found: &mut Found) -> Result<(), WorkspaceError> {
         let Hands { names, path, own } = hands;
         let failed = |errno: Errno| WorkspaceError::Read { path: (*task.path).to_owned(), source: errno.into() };
+        let last = self.last.and_then(|last| last.records.get(&task.path));
+        let last = last.filter(|record| record.from.stand_as(task.standing, &task.tracked, &task.rules));
+        if let Some(record) = last.filter(|record| self.is_sealed(task, record)) {
+            let ignore = self.ignore_text(task, record.from.has_ignore, || {
+                self.root
+                    .open_file(&[task.path.as_bytes(), if task.path.is_empty() { b"" } else { b"/" }, b".gitignore"].concat())
+            })?;
+            if self.repeats(record, ignore.as_deref())? {
+                found.take_again(task, record, own);
+                return Ok(());
+            }
+        }
         let handle = match self.root.open_directory(task.path.as_bytes()) {
             Ok(handle) => handle,
             // Gone, or something else by now: then nothing stands below it.
@@ -257,23 +279,32 @@ impl<'a> Walk<'a> {
             }
             Err(errno) => return Err(failed(errno)),
         };
+        let before = self.round.map(|_| rustix::fs::fstat(&handle)).transpose().map_err(failed)?;
         match names.read(handle.as_fd()) {
             Ok(()) => {}
             // Removed since it was opened.
             Err(Errno::NOENT) => return found.leave_out(task),
             Err(errno) => return Err(failed(errno)),
         }
-        let ignore = self.ignore_text(task, &handle, names)?;
-        if let Some(record) = self.record_of(task, names, ignore.as_deref())? {
-            let child = |child: &Child| Task {
-                path: child.path.clone(),
-                tracked: child.tracked.clone(),
-                rules: record.rules.clone(),
-                standing: child.standing,
-            };
-            own.extend(record.children.iter().map(child));
-            found.records.push((task.path.clone(), record));
-            found.again += 1;
+        let seal = match (self.round, before) {
+            (Some(round), Some(before)) => {
+                let after = rustix::fs::fstat(&handle).map_err(failed)?;
+                round.sealable(&after).filter(|seal| round.identity(&before).as_ref() == Some(seal))
+            }
+            _ => None,
+        };
+        let has_ignore = names.iter().any(|(name, kind)| name == b".gitignore" && kind == Kind::File);
+        let ignore = self.ignore_text(task, has_ignore, || {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            rustix::fs::openat(&handle, ".gitignore", flags, rustix::fs::Mode::empty())
+        })?;
+        if let Some(record) = last.filter(|record| *record.from.names == *names.encoded())
+            && self.repeats(record, ignore.as_deref())?
+        {
+            if let Some(seal) = seal {
+                record.seal(seal);
+            }
+            found.take_again(task, record, own);
             return Ok(());
         }
         let rules = match task.standing {
@@ -310,13 +341,7 @@ impl<'a> Walk<'a> {
                 self.meet_other(task, path, name, kind, &rules, &mut findings);
             }
         }
-        let child = |child: &Child| Task {
-            path: child.path.clone(),
-            tracked: child.tracked.clone(),
-            rules: rules.clone(),
-            standing: child.standing,
-        };
-        own.extend(findings.children.iter().map(child));
+        own.extend(findings.children.iter().map(|child| child.task(&rules)));
         if found.recorded {
             let from = Sources {
                 standing: task.standing,
@@ -324,8 +349,9 @@ impl<'a> Walk<'a> {
                 around: task.rules.clone(),
                 names: names.encoded().into(),
                 ignore: ignore.map(Vec::into_boxed_slice),
+                has_ignore,
             };
-            found.records.push((task.path.clone(), Arc::new(findings.into_record(from, rules))));
+            found.records.push((task.path.clone(), Arc::new(findings.into_record(from, rules, seal))));
         } else {
             found.inventory.candidates.append(&mut findings.candidates);
             found.inventory.unrepresentable.append(&mut findings.unrepresentable);
@@ -334,19 +360,25 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Returns what became of a directory before, if all that it was made from is the same now.
-    fn record_of(&self, task: &Task, names: &Names, ignore: Option<&[u8]>) -> Result<Option<Arc<Record>>, WorkspaceError> {
-        let Some(record) = self.last.and_then(|last| last.records.get(&task.path)) else { return Ok(None) };
-        let from = &record.from;
-        if !from.are(task.standing, &task.tracked, &task.rules, names.encoded()) || from.ignore.as_deref() != ignore {
-            return Ok(None);
+    /// Returns whether the seal of a directory stands: then its names are those that were read when it was sealed.
+    fn is_sealed(&self, task: &Task, record: &Record) -> bool {
+        let Some(round) = self.round else { return false };
+        // What is above it was found to be a directory in this walk, so that no link led elsewhere then.
+        let found = self.root.glimpse(task.path.as_bytes()).ok().and_then(|stat| round.identity(&stat));
+        found.is_some_and(|identity| record.has_seal(&identity))
+    }
+
+    /// Returns whether the rest of what a directory's record was made from, beside its names and its place, is the same now.
+    fn repeats(&self, record: &Record, ignore: Option<&[u8]>) -> Result<bool, WorkspaceError> {
+        if record.from.ignore.as_deref() != ignore {
+            return Ok(false);
         }
         for (path, was_repository) in &record.repositories {
             if self.is_repository(path)? != *was_repository {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(record.clone()))
+        Ok(true)
     }
 
     /// Notes which of the paths in question have nothing at the next part of their way, unless the rules would leave out what could be
@@ -386,19 +418,20 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the text of the ignore rules that a directory has of its own.
-    fn ignore_text(&self, task: &Task, handle: &impl AsFd, names: &Names) -> Result<Option<Vec<u8>>, WorkspaceError> {
-        use rustix::fs::{Mode, OFlags};
+    fn ignore_text(
+        &self,
+        task: &Task,
+        has_file: bool,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+    ) -> Result<Option<Vec<u8>>, WorkspaceError> {
         if task.standing == Standing::Ignored {
             return Ok(None);
         }
         // Git follows no link to ignore rules either.
-        if names.iter().any(|(name, kind)| name == b".gitignore" && kind == Kind::File) {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let text = rustix::fs::openat(handle, ".gitignore", flags, Mode::empty())
-                .and_then(|file| directory::read_small(&file, IGNORE_FILE_LIMIT));
-            return match text {
+        if has_file {
+            return match open().and_then(|file| directory::read_small(&file, IGNORE_FILE_LIMIT)) {
                 Ok(text) => Ok(text),
-                Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS | Errno::PERM) => Ok(None),
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM) => Ok(None),
                 Err(errno) => Err(WorkspaceError::Read { path: format!("{}/.gitignore", task.path), source: errno.into() }),
             };
         }
@@ -520,6 +553,13 @@ impl<'a> Walk<'a> {
 }
 
 impl Found {
+    /// Notes that a directory came to what it came to before.
+    fn take_again(&mut self, task: &Task, record: &Arc<Record>, own: &mut Vec<Task>) {
+        own.extend(record.children.iter().map(|child| child.task(&record.rules)));
+        self.records.push((task.path.clone(), record.clone()));
+        self.again += 1;
+    }
+
     /// Notes that a directory could not be read, and has no record.
     fn leave_out(&mut self, task: &Task) -> Result<(), WorkspaceError> {
         self.inventory.directories.push(task.path.clone());
@@ -529,9 +569,9 @@ impl Found {
 }
 
 impl Findings {
-    fn into_record(self, from: Sources, rules: InForce) -> Record {
+    fn into_record(self, from: Sources, rules: InForce, seal: Option<Identity>) -> Record {
         let Self { candidates, unrepresentable, children, repositories } = self;
-        Record { from, rules, candidates, unrepresentable, children, repositories }
+        Record { from, rules, candidates, unrepresentable, children, repositories, seal: Mutex::new(seal) }
     }
 }
 

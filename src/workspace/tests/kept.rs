@@ -12,7 +12,10 @@ fn kept_inventory(worktree: &Worktree, policy: &Policy) -> Option<Arc<Inventory>
     worktree.kept.listing(&Grounds::of(&git, policy)).map(|listing| listing.inventory.clone())
 }
 
-fn seen(worktree: &Worktree, policy: &Policy) -> Result<(Arc<[Entry]>, Vec<String>, ContentHash), String> {
+/// Entries, unrepresentable paths and the digest of all; or what went wrong.
+type Seen = Result<(Arc<[Entry]>, Vec<String>, ContentHash), String>;
+
+fn seen(worktree: &Worktree, policy: &Policy) -> Seen {
     let capture = scan(worktree, policy, LIMITS, &|_, _, _| {}).map_err(|error| error.to_string())?;
     let digest = capture.state_digest();
     Ok((capture.entries, capture.unrepresentable, digest))
