@@ -323,14 +323,37 @@ pub enum Bench {
         #[arg(long, value_name = "PATH")]
         edit: Option<String>,
     },
-    /// Measure syncs in a process that lives on, against a pass
+    /// Measure answers and syncs in a daemon and in fresh processes, against a pass
     Live {
         /// Runs of each measurement; the median counts
-        #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=99))]
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
         runs: u32,
-        /// File that is edited, in a copy of the tree; others are chosen
-        #[arg(long, default_value = "django/db/models/query.py")]
-        edit: String,
+        /// File that is edited, in a copy of the tree; others are chosen. The largest source file when it is left out
+        #[arg(long, value_name = "PATH")]
+        edit: Option<String>,
+        /// Definition whose callers are asked for; one of the edited file when it is left out
+        #[arg(long)]
+        symbol: Option<String>,
+        /// Question that is explored
+        #[arg(long, default_value = "queryset iteration chunked fetch")]
+        query: String,
+        /// Make a tree of so many files instead of copying one
+        #[arg(long, value_name = "FILES")]
+        generate: Option<usize>,
+    },
+    /// Edit at random and ask all the while, and compare every answer
+    Soak {
+        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        minutes: u64,
+        /// How many ask at once
+        #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=64))]
+        clients: u32,
+        /// The check that the daemon makes: full or sealed
+        #[arg(long, default_value = "full", value_parser = ["full", "sealed"])]
+        check: String,
+        /// Another number edits and asks otherwise
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// Run one measurement in this process and print it; the benchmark calls itself so
     #[command(hide = true)]
@@ -338,8 +361,6 @@ pub enum Bench {
         part: String,
         #[arg(long, default_value = "")]
         query: String,
-        #[arg(long, default_value = "")]
-        edit: String,
         #[arg(long, default_value_t = 1)]
         runs: u32,
     },

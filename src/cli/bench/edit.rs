@@ -1,6 +1,7 @@
-//! The edit of a body that the benchmark syncs: one statement more before a `return`, in a file of any language.
+//! The edits that the benchmarks sync, in a file of any language: one statement more before a `return`, and one function more that others
+//! may use.
 //!
-//! Must not touch the tree itself. Invariant: an edit changes no declaration, only what a function does.
+//! Must not touch the tree itself. Invariant: an edit of a body changes no declaration, only what a function does.
 
 use std::fs;
 use std::io;
@@ -33,9 +34,60 @@ pub fn with_body_edit(path: &str, source: &str, run: usize) -> Option<String> {
     None
 }
 
+/// Returns the source with so many statements put into bodies, so that what stands below moves from run to run.
+pub fn with_moved_body(path: &str, source: &str, run: usize) -> Option<String> {
+    (0..=run % 3).try_fold(source.to_owned(), |text, _| with_body_edit(path, &text, run))
+}
+
+/// Returns the source with a function added at its end that other files may use; `None` for a language that is not known here.
+pub fn with_export(path: &str, source: &str, run: usize) -> Option<String> {
+    let function = match path.rsplit_once('.')?.1 {
+        "py" => format!("\n\ndef exported_{run}():\n    return {run}\n"),
+        "go" => format!("\nfunc Exported{run}() int {{\n\treturn {run}\n}}\n"),
+        "rs" => format!("\npub fn exported_{run}() -> usize {{\n    {run}\n}}\n"),
+        "ts" | "tsx" | "mts" => format!("\nexport function exported{run}() {{\n  return {run};\n}}\n"),
+        "js" | "jsx" | "mjs" if source.lines().any(|line| line.starts_with("export ")) => {
+            format!("\nexport function exported{run}() {{\n  return {run};\n}}\n")
+        }
+        "js" | "jsx" | "mjs" | "cjs" | "cts" => {
+            format!("\nmodule.exports.exported{run} = function () {{\n  return {run};\n}};\n")
+        }
+        _ => return None,
+    };
+    Some(format!("{source}{function}"))
+}
+
+/// Returns the paths of up to `most` source files below a folder whose bodies can be edited, spread over all there are, with their text.
+pub fn spread(root: &Path, suffix: &str, most: usize) -> io::Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    each_source(root, &mut |path, _| {
+        if path.rsplit_once('.').is_some_and(|(_, own)| own == suffix)
+            && let Ok(source) = fs::read_to_string(root.join(path))
+            && with_body_edit(path, &source, 0).is_some()
+        {
+            found.push((path.to_owned(), source));
+        }
+    })?;
+    found.sort();
+    let step = (found.len() / most.max(1)).max(1);
+    Ok(found.into_iter().step_by(step).take(most).collect())
+}
+
 /// Returns the largest source file below a folder whose body can be edited, as a path below it; the first of equals by name.
 pub fn choose(root: &Path) -> io::Result<Option<String>> {
     let mut largest: Option<(u64, String)> = None;
+    each_source(root, &mut |path, size| {
+        if largest.as_ref().is_none_or(|(most, kept)| (size, kept.as_str()) > (*most, path))
+            && fs::read_to_string(root.join(path)).is_ok_and(|source| with_body_edit(path, &source, 0).is_some())
+        {
+            largest = Some((size, path.to_owned()));
+        }
+    })?;
+    Ok(largest.map(|(_, path)| path))
+}
+
+/// Calls `found` with the path below the folder and the size of each file of the tree's own that is not too large.
+fn each_source(root: &Path, found: &mut impl FnMut(&str, u64)) -> io::Result<()> {
     let mut open = vec![String::new()];
     while let Some(folder) = open.pop() {
         let mut entries = fs::read_dir(root.join(&folder))?.collect::<io::Result<Vec<_>>>()?;
@@ -47,16 +99,12 @@ pub fn choose(root: &Path) -> io::Result<Option<String>> {
             let metadata = entry.metadata()?;
             if metadata.is_dir() && !FOREIGN.contains(&name) {
                 open.push(path);
-            } else if metadata.is_file()
-                && metadata.len() <= MAX_BYTES
-                && largest.as_ref().is_none_or(|(size, kept)| (metadata.len(), kept) > (*size, &path))
-                && fs::read_to_string(entry.path()).is_ok_and(|source| with_body_edit(&path, &source, 0).is_some())
-            {
-                largest = Some((metadata.len(), path));
+            } else if metadata.is_file() && metadata.len() <= MAX_BYTES {
+                found(&path, metadata.len());
             }
         }
     }
-    Ok(largest.map(|(_, path)| path))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -75,6 +123,21 @@ mod tests {
         ] {
             assert_eq!(with_body_edit(path, source, 7).as_deref(), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn an_export_adds_a_function() {
+        for (path, source, expected) in [
+            ("a.py", "x = 1\n", "x = 1\n\n\ndef exported_7():\n    return 7\n"),
+            ("a.go", "", "\nfunc Exported7() int {\n\treturn 7\n}\n"),
+            ("a.rs", "", "\npub fn exported_7() -> usize {\n    7\n}\n"),
+            ("a.ts", "", "\nexport function exported7() {\n  return 7;\n}\n"),
+            ("a.js", "export const a = 1;\n", "export const a = 1;\n\nexport function exported7() {\n  return 7;\n}\n"),
+            ("a.js", "", "\nmodule.exports.exported7 = function () {\n  return 7;\n};\n"),
+        ] {
+            assert_eq!(with_export(path, source, 7).as_deref(), Some(expected), "{path}");
+        }
+        assert_eq!(with_export("a.md", "", 7), None);
     }
 
     #[test]

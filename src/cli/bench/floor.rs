@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tree_sitter::{Language, Parser};
 
-use crate::model::RepoPath;
+use crate::model::{ContentHash, RepoPath};
 use crate::workspace::{self, Policy, ScanLimits, WorkspaceError, Worktree};
 
 use super::usage::own_cpu;
@@ -32,6 +32,42 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let (start, cpu) = (Instant::now(), own_cpu());
     let outcome = workspace::pass(worktree, policy, limits)?;
     Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files: outcome.files, bytes: outcome.bytes })
+}
+
+/// Lists the scope, and does nothing else.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub fn list(worktree: &Worktree, policy: &Policy) -> Result<Floor, WorkspaceError> {
+    let (start, cpu) = (Instant::now(), own_cpu());
+    let listed = workspace::list(worktree, policy)?;
+    let files = listed.values().filter(|omitted| omitted.is_none()).count() as u64;
+    Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files, bytes: 0 })
+}
+
+/// Hashes the included files on one thread, all of them in memory already: one after the other, or as a pass does it.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn hash(worktree: &Worktree, policy: &Policy, in_lanes: bool) -> Result<Floor, io::Error> {
+    let listed = workspace::list(worktree, policy).map_err(io::Error::other)?;
+    let included = listed.into_iter().filter(|(_, omitted)| omitted.is_none());
+    let contents = included.map(|(path, _)| std::fs::read(worktree.root().join(path.as_str()))).collect::<Result<Vec<_>, _>>()?;
+    let (start, cpu) = (Instant::now(), own_cpu());
+    if in_lanes {
+        for some in contents.chunks(32) {
+            let texts: Vec<&[u8]> = some.iter().map(Vec::as_slice).collect();
+            ContentHash::of_each(&texts, |_, hash| {
+                std::hint::black_box(hash);
+            });
+        }
+    } else {
+        for content in &contents {
+            std::hint::black_box(ContentHash::of(content));
+        }
+    }
+    let bytes = contents.iter().map(|content| content.len() as u64).sum();
+    Ok(Floor { cpu: own_cpu() - cpu, wall: start.elapsed(), files: contents.len() as u64, bytes })
 }
 
 /// Reads and parses the source files of the scope, each tree dropped at once. The listing is not counted.

@@ -1,170 +1,298 @@
-//! What a sync costs in a process that lives on, against a pass: one body edit, one edit of what a file exports, edits of ten files.
+//! What answers and syncs cost in a daemon, and in fresh processes, against a pass: the checks, edits of a body, of what a file exports and
+//! of ten files, a branch that is switched, hooks that fire all at once, memory, idling and writing.
 //!
-//! Must not touch any tree but its copy. Invariant: each sync is of exactly the edit it is named after, and pass and sync are measured in
-//! turns in one process.
+//! Must not touch any tree but its copy. Invariant: each sync is of exactly the edit it is named after, and everything that is compared is
+//! measured in turns.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use crate::render::text::grouped;
 
-use crate::engine::{BuildStatus, Desk};
-use crate::workspace::{self, ScanLimits};
-
-use super::edit::with_body_edit;
-use super::usage::{children_cpu, own_cpu};
-use super::{floor, seconds};
+use super::edit;
+use super::rows::{Sample, Table};
+use super::scratch::{Bench, Scratch, copy_tree, remove};
+use super::storm;
+use super::usage::measure;
+use super::warm::Warm;
+use super::{Part, grow};
 
 /// Files that the edit of many files touches.
 const MANY: usize = 10;
 
-/// All runs of one process.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Live {
-    /// CPU and wall seconds of each pass.
-    pass: Vec<[f64; 2]>,
-    syncs: Vec<Sync>,
+/// Files that the switch of a branch touches.
+const SWITCHED: usize = 929;
+
+/// How long the daemon is watched while nobody asks.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// What is measured.
+pub struct Plan<'a> {
+    /// The tree; a copy of it is edited.
+    pub root: &'a Path,
+    /// Makes a tree of so many files instead.
+    pub generate: Option<usize>,
+    pub edit: Option<&'a str>,
+    pub symbol: Option<&'a str>,
+    pub query: &'a str,
+    pub runs: usize,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Sync {
-    edit: String,
-    /// Parsers included.
-    cpu: f64,
-    wall: f64,
-    /// Files whose references were resolved anew.
-    resolved: u64,
-    /// Wall seconds.
-    stages: Vec<(String, f64)>,
+/// The three places that answer, each with a cache of its own.
+struct Places {
+    full: Bench,
+    sealed: Bench,
+    fresh: Bench,
 }
 
-/// Measures in this process, on a tree that is free to be edited.
-///
-/// # Errors
-/// When the tree cannot be read or edited, or a build fails.
-pub fn part(desk: &Desk, edit: &str, runs: usize) -> io::Result<Live> {
-    let root = desk.scope().root().to_owned();
-    let many = editable(desk, &root, edit)?;
-    let original = fs::read_to_string(root.join(edit))?;
-    desk.index().map_err(io::Error::other)?;
-    let mut live = Live::default();
-    let exported = |run: usize| format!("\n\ndef exported_{run}():\n    return {run}\n");
-    // The first round warms up what the process keeps.
-    for run in 0..=runs {
-        let pass = floor::pass(desk.scope().worktree(), desk.scope().policy(), ScanLimits::from(desk.scope().limits()))
-            .map_err(io::Error::other)?;
-        let mut round = vec![sync(desk, "nothing")?];
-        let body = edited(edit, &original, run).ok_or_else(|| io::Error::other("the file to edit has no body"))?;
-        let before = if run > 0 { exported(run - 1) } else { String::new() };
-        fs::write(root.join(edit), format!("{body}{before}"))?;
-        round.push(sync(desk, "body")?);
-        fs::write(root.join(edit), format!("{body}{}", exported(run)))?;
-        round.push(sync(desk, "export")?);
-        for (path, text) in &many {
-            fs::write(root.join(path), edited(path, text, run).unwrap_or_default())?;
+/// The edits, applied to the copy.
+struct Edits {
+    root: PathBuf,
+    path: String,
+    original: String,
+    many: Vec<(String, String)>,
+}
+
+impl Plan<'_> {
+    /// Runs the benchmark and returns its table.
+    ///
+    /// # Errors
+    /// When the tree cannot be read or edited, or a command fails.
+    pub fn run(&self) -> io::Result<String> {
+        let scratch = Scratch::new()?;
+        let tree = scratch.path("tree");
+        match self.generate {
+            Some(files) => {
+                fs::create_dir(&tree)?;
+                grow::grow(&tree, files)?;
+            }
+            None => copy_tree(self.root, &tree)?,
         }
-        round.push(sync(desk, "many")?);
-        if run > 0 {
-            live.pass.push([pass.cpu.as_secs_f64(), pass.wall.as_secs_f64()]);
-            live.syncs.extend(round);
-        }
-    }
-    Ok(live)
-}
-
-/// Puts one to three statements into a body, so that what stands below it moves from run to run.
-fn edited(path: &str, source: &str, run: usize) -> Option<String> {
-    (0..=run % 3).try_fold(source.to_owned(), |text, _| with_body_edit(path, &text, run))
-}
-
-/// Returns files of the suffix of `edit` that have a body, spread over the tree.
-fn editable(desk: &Desk, root: &Path, edit: &str) -> io::Result<Vec<(String, String)>> {
-    let suffix = Path::new(edit).extension();
-    let listed = workspace::list(desk.scope().worktree(), desk.scope().policy()).map_err(io::Error::other)?;
-    let mut found = Vec::new();
-    for (path, omitted) in listed {
-        if omitted.is_some() || path.as_str() == edit || Path::new(path.as_str()).extension() != suffix {
-            continue;
-        }
-        if let Ok(text) = fs::read_to_string(root.join(path.as_str()))
-            && with_body_edit(path.as_str(), &text, 0).is_some()
-        {
-            found.push((path.as_str().to_owned(), text));
-        }
-    }
-    let step = (found.len() / MANY).max(1);
-    Ok(found.into_iter().step_by(step).take(MANY).collect())
-}
-
-fn sync(desk: &Desk, edit: &str) -> io::Result<Sync> {
-    let (start, cpu) = (Instant::now(), own_cpu() + children_cpu());
-    let outcome = desk.sync().map_err(io::Error::other)?;
-    let used = own_cpu() + children_cpu() - cpu;
-    if (outcome.status == BuildStatus::Unchanged) != (edit == "nothing") {
-        return Err(io::Error::other(format!("the sync of {edit} was of something else")));
-    }
-    let stages = outcome.stages.iter().map(|stage| (stage.name.to_owned(), stage.elapsed.as_secs_f64())).collect();
-    let (cpu, wall) = (used.as_secs_f64(), start.elapsed().as_secs_f64());
-    Ok(Sync { edit: edit.to_owned(), cpu, wall, resolved: outcome.resolved_files, stages })
-}
-
-impl Live {
-    /// Returns all runs as tables of medians.
-    pub fn table(&self) -> String {
-        let middle = |mut values: Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied().unwrap_or(0.0)
+        let places = Places {
+            full: Bench::new(&scratch, "full", &tree, "full")?,
+            sealed: Bench::new(&scratch, "sealed", &tree, "sealed")?,
+            fresh: Bench::new(&scratch, "fresh", &tree, "full")?,
         };
-        let pass = [0, 1].map(|of| middle(self.pass.iter().map(|pass| pass[of]).collect()));
-        let mut text = format!(
-            "medians of {} runs in one process, parsers included\n\n| measured | CPU | wall | ratio (CPU) | ratio (wall) | to reach |\n\
-             |---|---|---|---|---|---|\n| a pass | {} | {} | | | |\n",
-            self.pass.len(),
-            seconds(pass[0]),
-            seconds(pass[1])
-        );
-        let mut stages = String::from("\n| wall of the stages | ");
-        let mut rows: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        let mut order: Vec<&str> = Vec::new();
-        let edits = [("nothing", "≤ 2.8 ×"), ("body", "≤ 4 ×"), ("export", "≤ 6 ×"), ("many", "≤ 5 ×")];
-        for (column, (edit, reach)) in edits.iter().enumerate() {
-            let syncs: Vec<&Sync> = self.syncs.iter().filter(|sync| sync.edit == *edit).collect();
-            let of = |value: fn(&Sync) -> f64| middle(syncs.iter().map(|sync| value(sync)).collect());
-            let (cpu, wall) = (of(|sync| sync.cpu), of(|sync| sync.wall));
-            let resolved = syncs.iter().map(|sync| sync.resolved).max().unwrap_or(0);
-            text.push_str(&format!(
-                "| `sync`, edit of {edit}, {resolved} files resolved | {} | {} | {:.2} × | {:.2} × | {reach} |\n",
-                seconds(cpu),
-                seconds(wall),
-                cpu / pass[0],
-                wall / pass[1]
-            ));
-            stages.push_str(&format!("{edit} | "));
-            let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-            for (name, time) in syncs.iter().flat_map(|sync| &sync.stages) {
-                times.entry(name).or_default().push(*time);
-                if !order.contains(&name.as_str()) {
-                    order.push(name);
+        let edits = Edits::choose(&tree, self.edit)?;
+        let mut table = Table::default();
+        self.cold(&places, &mut table)?;
+        let (full, sealed) = (Warm::start(&places.full)?, Warm::start(&places.sealed)?);
+        // The first round warms up what the processes keep, and counts for nothing.
+        let mut rounds = Table::default();
+        for run in 0..=self.runs {
+            if run == 1 {
+                rounds = Table::default();
+            }
+            self.round(run, &places, [&full, &sealed], &edits, &mut rounds)?;
+        }
+        table.absorb(rounds);
+        self.switch(&places, &full, &mut table)?;
+        let mut notes = vec![format!("the sealed daemon said `{}`", sealed.settle()?)];
+        notes.push(memory_note(&full, "the daemon"));
+        let cpu = full.meter.cpu();
+        std::thread::sleep(IDLE);
+        let used = full.meter.cpu().saturating_sub(cpu);
+        notes.push(format!(
+            "idle for {} s: {:.2} % CPU (to reach: < 1 %)",
+            IDLE.as_secs(),
+            100.0 * used.as_secs_f64() / IDLE.as_secs_f64()
+        ));
+        notes.extend(storm::notes(&full, &edits.path, &edits.original, &tree)?);
+        notes.push(format!("database: {:.1} MB", places.full.database_bytes()? as f64 / 1e6));
+        Ok(format!("{}{}", table.text("a pass", self.runs), notes.iter().map(|note| format!("- {note}\n")).collect::<String>()))
+    }
+
+    /// Indexes each place from nothing, the fresh one as often as everything else is measured, three times at most.
+    fn cold(&self, places: &Places, table: &mut Table) -> io::Result<()> {
+        for _ in 0..self.runs.min(3) {
+            remove(&places.fresh.cache)?;
+            table.add("cold `index`", "", process(&places.fresh, &["index", "--quiet"])?);
+        }
+        for place in [&places.full, &places.sealed] {
+            process(place, &["index", "--quiet"])?;
+        }
+        Ok(())
+    }
+
+    fn round(&self, run: usize, places: &Places, warm: [&Warm; 2], edits: &Edits, table: &mut Table) -> io::Result<()> {
+        let [full, sealed] = warm;
+        // Files that were just edited are no measure of a check by seals.
+        sealed.settle()?;
+        self.floors(places, table)?;
+        let symbol = self.symbol.map_or_else(|| symbol_in(full, &edits.path), |symbol| Ok(symbol.to_owned()))?;
+        let callers = ["callers", symbol.as_str(), "--json"];
+        let explore = ["explore", self.query, "--json"];
+        for (daemon, check) in [(full, "full check"), (sealed, "sealed check")] {
+            table.add(&format!("`callers`, warm, {check}"), "≤ 2.4 ×", daemon.run(&callers)?.0);
+            table.add(&format!("`explore`, warm, {check}"), "≤ 2.8 ×", daemon.run(&explore)?.0);
+            table.add(&format!("`sync` of nothing, warm, {check}"), "≤ 2.8 ×", sync(daemon, false, || Ok(()))?);
+        }
+        table.add("`sync` of nothing, fresh process", "", process(&places.fresh, &["sync", "--json"])?);
+
+        edits.body(run)?;
+        let written = full.meter.written();
+        self.sync_everywhere("one body edit", ["≤ 4 ×", "≤ 7 ×"], places, warm, table)?;
+        let [blocks, bytes] = full.meter.written();
+        table.note("bytes written by the sync of one body edit, to the disk", (blocks - written[0]) as f64);
+        table.note("bytes written by the sync of one body edit, handed to the system", (bytes - written[1]) as f64);
+        edits.export(run)?;
+        self.sync_everywhere("one export edit", ["≤ 6 ×", "≤ 11 ×"], places, warm, table)?;
+        edits.many(run)?;
+        self.sync_everywhere("body edits of 10 files", ["≤ 5 ×", "≤ 8 ×"], places, warm, table)?;
+
+        // A question that meets one more edit.
+        edits.body(run + 1)?;
+        for (daemon, check) in [(full, "full check"), (sealed, "sealed check")] {
+            let name = format!("stale `callers` after one body edit, synced and answered, warm, {check}");
+            table.add(&name, "≤ 6 ×", daemon.run(&callers)?.0);
+        }
+        process(&places.fresh, &["sync", "--quiet"])?;
+        Ok(())
+    }
+
+    /// Measures what everything is compared with.
+    fn floors(&self, places: &Places, table: &mut Table) -> io::Result<()> {
+        for (part, name) in [
+            ("pass", "a pass"),
+            ("list", "listing alone"),
+            ("hash", "`sha256` of the same bytes in memory, one file after the other"),
+            ("hash-lanes", "the same, two files at a time"),
+        ] {
+            let run = measure(&mut places.full.command(["bench", "part", part, "--runs", "3"])?)?;
+            let part: Part = serde_json::from_str(&run.out).map_err(io::Error::other)?;
+            if let Part::Floor { cpu, wall, .. } = part {
+                table.add(name, "", Sample { cpu, wall });
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_everywhere(
+        &self,
+        what: &str,
+        reach: [&str; 2],
+        places: &Places,
+        warm: [&Warm; 2],
+        table: &mut Table,
+    ) -> io::Result<()> {
+        for (daemon, check) in warm.into_iter().zip(["full check", "sealed check"]) {
+            table.add(&format!("`sync` after {what}, warm, {check}"), reach[0], sync(daemon, true, || Ok(()))?);
+        }
+        let name = format!("`sync` after {what}, fresh process");
+        table.add(&name, reach[1], process(&places.fresh, &["sync", "--quiet"])?);
+        Ok(())
+    }
+
+    /// Switches between two states of the tree that differ in many files.
+    fn switch(&self, places: &Places, full: &Warm, table: &mut Table) -> io::Result<()> {
+        let tree = &places.full.root;
+        let mut files = Vec::new();
+        for suffix in ["py", "go", "rs", "ts", "tsx", "js", "mjs"] {
+            files.extend(edit::spread(tree, suffix, SWITCHED - files.len())?);
+        }
+        let name = format!("a branch switched, {} files, against a cold `index`", grouped(files.len() as u64));
+        for run in 0..self.runs.min(3) {
+            for other in [true, false] {
+                for (number, (path, original)) in files.iter().enumerate() {
+                    let edited = edit::with_moved_body(path, original, run);
+                    // A tenth of the files gets a function that others may use.
+                    let edited =
+                        edited.and_then(
+                            |text| if number.is_multiple_of(10) { edit::with_export(path, &text, run) } else { Some(text) },
+                        );
+                    let text = if other { edited.as_deref().unwrap_or(original) } else { original };
+                    fs::write(tree.join(path), text)?;
+                }
+                // The way back finds what was parsed before, which a switch to a new branch does not.
+                let taken = process(&places.fresh, &["sync", "--quiet"])?;
+                let warm = sync(full, true, || Ok(()))?;
+                if other {
+                    table.add_against("cold `index`", &format!("{name}, fresh process"), "≤ 0.5 ×", taken);
+                    table.add_against("cold `index`", &format!("{name}, warm"), "≤ 0.5 ×", warm);
                 }
             }
-            for (name, times) in times {
-                let row = rows.entry(name).or_default();
-                row.resize(column, String::new());
-                let often =
-                    if times.len() < syncs.len() { format!(" ({} of {})", times.len(), syncs.len()) } else { String::new() };
-                row.push(format!("{}{often}", seconds(middle(times))));
-            }
         }
-        text.push_str(&stages);
-        text.push_str("\n|---|---|---|---|---|\n");
-        for name in order {
-            let mut row = rows.remove(name).unwrap_or_default();
-            row.resize(edits.len(), String::new());
-            text.push_str(&format!("| {name} | {} |\n", row.join(" | ")));
+        Ok(())
+    }
+}
+
+impl Edits {
+    fn choose(root: &Path, path: Option<&str>) -> io::Result<Self> {
+        let missing = |what: &str| io::Error::other(format!("{what} has no body with a `return`"));
+        let path = match path {
+            Some(path) => path.to_owned(),
+            None => edit::choose(root)?.ok_or_else(|| missing("no source file"))?,
+        };
+        let original = fs::read_to_string(root.join(&path))
+            .map_err(|error| io::Error::new(error.kind(), format!("the file to edit, `{path}`, cannot be read: {error}")))?;
+        if edit::with_body_edit(&path, &original, 0).is_none() {
+            return Err(missing(&path));
         }
-        text
+        let suffix = path.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+        let mut many = edit::spread(root, suffix, MANY + 1)?;
+        many.retain(|(other, _)| *other != path);
+        many.truncate(MANY);
+        Ok(Self { root: root.to_owned(), path, original, many })
+    }
+
+    /// Edits a body; what the last round exported stays.
+    fn body(&self, run: usize) -> io::Result<()> {
+        let text = edit::with_moved_body(&self.path, &self.original, run).unwrap_or_default();
+        let before = run.checked_sub(1).and_then(|run| edit::with_export(&self.path, &text, run));
+        fs::write(self.root.join(&self.path), before.unwrap_or(text))
+    }
+
+    /// Replaces what the last round exported.
+    fn export(&self, run: usize) -> io::Result<()> {
+        let text = edit::with_moved_body(&self.path, &self.original, run).unwrap_or_default();
+        fs::write(self.root.join(&self.path), edit::with_export(&self.path, &text, run).unwrap_or(text))
+    }
+
+    fn many(&self, run: usize) -> io::Result<()> {
+        for (path, original) in &self.many {
+            fs::write(self.root.join(path), edit::with_moved_body(path, original, run).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// Syncs in a daemon, and sees that the edit was met.
+fn sync(daemon: &Warm, edited: bool, before: impl FnOnce() -> io::Result<()>) -> io::Result<Sample> {
+    let (taken, out) = daemon.run_after(&["sync", "--json"], before)?;
+    if out.contains(r#""published":true"#) == edited {
+        Ok(taken)
+    } else {
+        Err(io::Error::other(format!("a sync was of something else: {out}")))
+    }
+}
+
+fn process(place: &Bench, arguments: &[&str]) -> io::Result<Sample> {
+    let usage = measure(&mut place.command(arguments)?)?;
+    Ok(Sample { cpu: usage.cpu.as_secs_f64(), wall: usage.wall.as_secs_f64() })
+}
+
+/// Returns a function that the edited file defines, to ask for its callers.
+fn symbol_in(daemon: &Warm, path: &str) -> io::Result<String> {
+    let (_, out) = daemon.run(&["map", path, "--json", "--depth", "5"])?;
+    let answer: serde_json::Value = serde_json::from_str(&out).map_err(io::Error::other)?;
+    let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let function = items.iter().find(|item| matches!(item["kind"].as_str(), Some("function" | "method")));
+    let name = function.and_then(|item| item["qualified_name"].as_str());
+    // Below its file a name may stand more than once.
+    let name = name.ok_or_else(|| io::Error::other(format!("`{path}` defines no function; name one with --symbol")))?;
+    Ok(format!("{path}::{name}"))
+}
+
+fn memory_note(daemon: &Warm, who: &str) -> String {
+    let [own, all, peak] = daemon.memory().map(|bytes| bytes >> 20);
+    format!("{who}: {own} MiB, {all} MiB with its parsers, {peak} MiB at most (to reach on Django: ≤ 250 MiB)")
+}
+
+/// Waits until `moment` after a start.
+pub fn wait_until(start: Instant, moment: Duration) {
+    if let Some(rest) = moment.checked_sub(start.elapsed()) {
+        std::thread::sleep(rest);
     }
 }

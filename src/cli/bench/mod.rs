@@ -5,8 +5,15 @@
 
 mod edit;
 mod floor;
+mod grow;
 mod live;
+mod meter;
+mod rows;
+mod scratch;
+mod soak;
+mod storm;
 mod usage;
+mod warm;
 
 use std::fs;
 use std::io;
@@ -30,7 +37,7 @@ use super::failure::{Exit, Failure};
 use super::{Session, Stop, World};
 
 use floor::Floor;
-use live::Live;
+use scratch::{Scratch, copy_tree, remove, size_of};
 use usage::{Usage, measure};
 
 /// How many questions of each kind the own work is measured with.
@@ -41,45 +48,36 @@ pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut 
         Bench::Index { runs, symbol, query, edit } => {
             let root = session.desk(global, &world.environment)?.scope().root().to_owned();
             let plan = Plan { root, runs: *runs as usize, symbol, query, edit: edit.as_deref() };
-            let table =
-                plan.run().map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
+            let table = plan.run().map_err(|error| failed(&error))?;
             world.out.write_all(table.as_bytes())?;
         }
-        Bench::Live { runs, edit } => {
+        Bench::Live { runs, edit, symbol, query, generate } => {
             let root = session.desk(global, &world.environment)?.scope().root().to_owned();
-            let table = live_table(&root, edit, *runs)
-                .map_err(|error| Failure::new("code_build_failed", format!("the benchmark failed: {error}")))?;
+            let (edit, symbol) = (edit.as_deref(), symbol.as_deref());
+            let plan = live::Plan { root: &root, generate: *generate, edit, symbol, query, runs: *runs as usize };
+            let table = plan.run().map_err(|error| failed(&error))?;
             world.out.write_all(table.as_bytes())?;
         }
-        Bench::Part { part, .. } if part == "live" => {
-            let text = live_part(session, global, subject, world)?;
-            writeln!(world.out, "{text}")?;
+        Bench::Soak { minutes, clients, check, seed } => {
+            let root = session.desk(global, &world.environment)?.scope().root().to_owned();
+            let time = Duration::from_secs(minutes * 60);
+            let plan = soak::Plan { root: &root, time, clients: *clients as usize, check, seed: *seed };
+            let soaked = plan.run().map_err(|error| failed(&error))?;
+            world.out.write_all(soaked.report.as_bytes())?;
+            if soaked.wrong > 0 {
+                return Ok(Exit::Failed);
+            }
         }
-        Bench::Part { part, query, .. } => {
-            let text = part_of(session, global, part, query, world)?;
+        Bench::Part { part, query, runs } => {
+            let text = part_of(session, global, part, query, *runs, world)?;
             writeln!(world.out, "{text}")?;
         }
     }
     Ok(Exit::Answered)
 }
 
-/// Measures a process that lives on, in a copy of the tree.
-fn live_table(root: &Path, edit: &str, runs: u32) -> io::Result<String> {
-    let scratch = Scratch::new()?;
-    let (copy, cache) = (scratch.0.join("copy"), scratch.0.join("cache"));
-    copy_tree(root, &copy)?;
-    let runs = runs.to_string();
-    let run = measure(&mut sextant(&copy, &cache, &["bench", "part", "live", "--edit", edit, "--runs", &runs])?)?;
-    let live: Live = serde_json::from_str(&run.out).map_err(io::Error::other)?;
-    Ok(live.table())
-}
-
-fn live_part(session: &mut Session, global: &Global, subject: &Bench, world: &World<'_>) -> Result<String, Failure> {
-    let Bench::Part { edit, runs, .. } = subject else { return Err(Failure::usage("this is no part")) };
-    let desk = session.desk(global, &world.environment)?;
-    let failed = |error: io::Error| Failure::new("code_build_failed", format!("the benchmark failed: {error}"));
-    let live = live::part(&desk, edit, *runs as usize).map_err(failed)?;
-    Ok(serde_json::to_string(&live).expect("plain values have JSON"))
+fn failed(error: &io::Error) -> Failure {
+    Failure::new("code_build_failed", format!("the benchmark failed: {error}"))
 }
 
 /// What a part prints: the floor of a loop, or the own work of questions.
@@ -90,7 +88,14 @@ enum Part {
     Work { callers: Vec<f64>, explore: Vec<f64>, impact: Vec<f64>, tests: Vec<f64> },
 }
 
-fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, world: &mut World<'_>) -> Result<String, Failure> {
+fn part_of(
+    session: &mut Session,
+    global: &Global,
+    part: &str,
+    query: &str,
+    runs: u32,
+    world: &mut World<'_>,
+) -> Result<String, Failure> {
     let desk = session.desk(global, &world.environment)?;
     let scope = desk.scope();
     let failed = |error: &dyn std::error::Error| Failure::new("code_build_failed", crate::model::sentence(error));
@@ -100,12 +105,21 @@ fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, worl
         files: floor.files,
         bytes: floor.bytes,
     };
+    // Of several runs in one process the last one counts, when everything is warm.
+    let last = |run: &dyn Fn() -> Result<Floor, Failure>| {
+        (1..runs).try_for_each(|_| run().map(drop))?;
+        run().map(of)
+    };
+    let (worktree, policy) = (scope.worktree(), scope.policy());
     let part = match part {
         "pass" => {
             let limits = ScanLimits::from(scope.limits());
-            of(floor::pass(scope.worktree(), scope.policy(), limits).map_err(|error| failed(&error))?)
+            last(&|| floor::pass(worktree, policy, limits).map_err(|error| failed(&error)))?
         }
-        "parse" => of(floor::parse(scope.worktree(), scope.policy()).map_err(|error| failed(&error))?),
+        "list" => last(&|| floor::list(worktree, policy).map_err(|error| failed(&error)))?,
+        "hash" => last(&|| floor::hash(worktree, policy, false).map_err(|error| failed(&error)))?,
+        "hash-lanes" => last(&|| floor::hash(worktree, policy, true).map_err(|error| failed(&error)))?,
+        "parse" => of(floor::parse(worktree, policy).map_err(|error| failed(&error))?),
         "work" => {
             let admission = Admission {
                 on_stale: OnStale::Refuse,
@@ -116,7 +130,7 @@ fn part_of(session: &mut Session, global: &Global, part: &str, query: &str, worl
             let answer = desk.ask(admission, |snapshot| work(snapshot, query)).map_err(|error| Failure::of_engine(&error))?;
             answer.value?
         }
-        _ => return Err(Failure::usage("the parts are pass, parse, work and live")),
+        _ => return Err(Failure::usage("the parts are pass, list, hash, hash-lanes, parse and work")),
     };
     Ok(serde_json::to_string(&part).expect("plain values have JSON"))
 }
@@ -174,24 +188,6 @@ struct Plan<'a> {
     edit: Option<&'a str>,
 }
 
-/// A folder of this benchmark that goes with it.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("sextant-bench-{}", std::process::id()));
-        fs::create_dir(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clean.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The median of some runs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Median {
@@ -227,7 +223,7 @@ impl Median {
 impl Plan<'_> {
     fn run(&self) -> io::Result<String> {
         let scratch = Scratch::new()?;
-        let cache = scratch.0.join("cache");
+        let cache = scratch.path("cache");
         let parse = self.parts("parse", &self.root, &cache)?;
         let pass = self.parts("pass", &self.root, &cache)?;
 
@@ -247,7 +243,7 @@ impl Plan<'_> {
         let explore = self.query_runs(&cache)?;
         let callers = self.runs_of(&self.root, &cache, &["callers", self.symbol, "--quiet"]).ok();
         let work = self.parts("work", &self.root, &cache)?;
-        let edited = self.edit_runs(&scratch.0)?;
+        let edited = self.edit_runs(&scratch)?;
 
         let (parse_cpu, pass_cpu) = (Median::of_parts(&parse), Median::of_parts(&pass));
         let index = Median::of(&index);
@@ -286,8 +282,8 @@ impl Plan<'_> {
     }
 
     /// Syncs a copy of the tree after one edit of a body, each time another.
-    fn edit_runs(&self, scratch: &Path) -> io::Result<Vec<Usage>> {
-        let (copy, cache) = (scratch.join("copy"), scratch.join("copy-cache"));
+    fn edit_runs(&self, scratch: &Scratch) -> io::Result<Vec<Usage>> {
+        let (copy, cache) = (scratch.path("copy"), scratch.path("copy-cache"));
         copy_tree(&self.root, &copy)?;
         measure(&mut sextant(&copy, &cache, &["index", "--quiet"])?)?;
         let path = match self.edit {
@@ -351,39 +347,6 @@ fn percentiles(parts: &[Part]) -> [f64; 4] {
         times.sort_by(f64::total_cmp);
         times.get(times.len() * 95 / 100).copied().unwrap_or(0.0)
     })
-}
-
-fn remove(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn size_of(directory: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += if metadata.is_dir() { size_of(&entry.path())? } else { metadata.len() };
-    }
-    Ok(bytes)
-}
-
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
 
 /// All that the table shows.

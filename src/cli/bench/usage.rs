@@ -61,20 +61,6 @@ pub fn own_cpu() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Returns the CPU time that the living children of this process have used so far, where the system tells; nothing elsewhere.
-pub fn children_cpu() -> Duration {
-    let list = |path: &str| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut nanoseconds = 0;
-    for task in list("/proc/self/task") {
-        let children = std::fs::read_to_string(task.join("children")).unwrap_or_default();
-        for thread in children.split_whitespace().flat_map(|child| list(&format!("/proc/{child}/task"))) {
-            let used = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
-            nanoseconds += used.split(' ').next().and_then(|time| time.parse::<u64>().ok()).unwrap_or(0);
-        }
-    }
-    Duration::from_nanos(nanoseconds)
-}
-
 fn time(value: libc::timeval) -> Duration {
     Duration::from_secs(u64::try_from(value.tv_sec).unwrap_or(0))
         + Duration::from_micros(u64::try_from(value.tv_usec).unwrap_or(0))
