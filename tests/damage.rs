@@ -303,7 +303,7 @@ fn role(part: &str, current: &str) -> Role {
         _ if part.starts_with("facts/") => Role::Unused,
         [] => Role::Binding,
         ["current"] => Role::Pointer,
-        ["build.lock" | "last-build.json"] => Role::Unused,
+        ["build.lock" | "last-build.json" | "traces"] => Role::Unused,
         ["packs", ..] => Role::Packs,
         ["generations"] => Role::Generations,
         ["generations", id, ..] if *id == current => Role::Served,

@@ -177,6 +177,10 @@ impl Place {
                 let stem = own.split('.').next().unwrap_or_default();
                 let random = stem.len() >= 16 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
                 let path = format!("{below}/{}", if random { own.replace(stem, "*") } else { own });
+                // The traces of resolution save time; a generation without is as good.
+                if path.ends_with("/traces") {
+                    continue;
+                }
                 // Facts are shared and kept for later builds: how many packs they take, if any, is the facts cache's affair. Whether a
                 // generation is a delta, which has an overlay, may depend on what went wrong before.
                 if path != "/sextant/facts" && path != "/sextant/facts/*.pack" && !path.ends_with("graph.sqlite-wal") {

@@ -7,6 +7,7 @@
 use std::fmt::Display;
 
 use super::inputs::Db;
+use super::question::Kind;
 
 /// A kind of value that a blinded database keeps as it first saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +64,16 @@ pub(super) fn see<T>(_db: &dyn Db, _kind: Blindness, _subject: &dyn Display, fre
     fresh
 }
 
+/// Returns whether traces are not asked about questions of a kind.
+#[cfg(not(feature = "faults"))]
+pub(super) fn is_blind(_kind: Kind) -> bool {
+    false
+}
+
 #[cfg(feature = "faults")]
 pub use seam::blind;
+#[cfg(feature = "faults")]
+pub(super) use seam::is_blind;
 #[cfg(feature = "faults")]
 pub(super) use seam::see;
 
@@ -76,7 +85,7 @@ mod seam {
 
     use dashmap::DashMap;
 
-    use super::{Blindness, Db};
+    use super::{Blindness, Db, Kind};
 
     pub(super) type Values = DashMap<String, Box<dyn Any + Send + Sync>>;
 
@@ -88,6 +97,23 @@ mod seam {
     /// When another kind was chosen before.
     pub fn blind(kind: Blindness) {
         assert_eq!(*CHOSEN.get_or_init(|| kind), kind, "a process is blinded once");
+    }
+
+    pub(in crate::analysis) fn is_blind(kind: Kind) -> bool {
+        let blindness = match kind {
+            Kind::IsFile | Kind::IsDirectory => Blindness::Paths,
+            Kind::FilesIn | Kind::DirectoriesIn => Blindness::Folders,
+            Kind::ParseStatus => Blindness::ParseStatuses,
+            Kind::Surface => Blindness::Surfaces,
+            Kind::Text => Blindness::Texts,
+            Kind::Context => Blindness::Contexts,
+            Kind::Module => Blindness::Modules,
+            Kind::Sources | Kind::Component | Kind::Solved | Kind::Exports => Blindness::Exports,
+            Kind::Rebindings | Kind::Rebound => Blindness::Rebindings,
+            Kind::Members => Blindness::Members,
+            Kind::ModuleName | Kind::Edges => return false,
+        };
+        CHOSEN.get() == Some(&blindness)
     }
 
     pub(in crate::analysis) fn see<T: Clone + Send + Sync + 'static>(

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use dashmap::DashMap;
 use rustc_hash::FxHashMap;
@@ -19,8 +19,13 @@ use crate::model::{ContentHash, FileEdges, FileFacts, RepoPath};
 use super::blindness::FirstSeen;
 use super::edges::{file_edges, rebindings, rebound};
 use super::facts::file_facts;
+use super::image;
 use super::inputs::{ConfigurationFile, Content, Db, Inventory, LanguageIndex, Settings, SourceFile};
 use super::modules::{Component, Module, export_graph, export_sources, file_module, file_module_name, solve_exports};
+use super::question::{Execution, Question};
+use super::remembered::Remembered;
+use super::revisit::revisit;
+use super::traces::{Advance, Changes, Traces};
 use super::tree::Tree;
 
 /// Why edges could not be computed.
@@ -32,6 +37,9 @@ pub enum AnalysisError {
     /// A write came in between.
     #[error("resolution was interrupted by a newer change")]
     Interrupted,
+    /// Facts that the inputs name could not be had, so that nothing this database says can be used.
+    #[error("the facts of a file could not be had")]
+    Facts,
     /// The machine gave no thread to resolve on.
     #[error("no thread could be started to resolve on")]
     Thread {
@@ -45,6 +53,8 @@ pub enum AnalysisError {
 pub enum Outcome {
     /// Facts of a source file of a registered language, or of configuration that one reads.
     Facts(Arc<FileFacts>),
+    /// As [`Self::Facts`], to be had from the [`FactsLoader`].
+    Kept,
     /// Text of no registered language: it exists, and nothing more.
     Text,
     /// A source file whose facts could not be made.
@@ -98,14 +108,27 @@ pub type AllEdges = Arc<Vec<(RepoPath, Arc<FileEdges>)>>;
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
     pub edges: AllEdges,
+    /// Whether only those files are among `edges` whose references may have come to something else.
+    pub partial: bool,
     /// How many files were resolved anew.
     pub resolved_files: u64,
     /// Whether nothing changed since the last time but what no other file may see: names of modules stay, too.
     pub only_bodies: bool,
 }
 
+/// Gets facts that are kept elsewhere, by content.
+pub type FactsLoader = Arc<dyn Fn(ContentHash, Dialect) -> Option<Arc<FileFacts>> + Send + Sync>;
+
 /// State that all handles of one database share.
 struct Shared {
+    loader: RwLock<Option<FactsLoader>>,
+    /// Whether the loader failed once.
+    missing: AtomicBool,
+    /// What queries asked that ran since it was last taken note of.
+    executions: Mutex<Vec<Execution>>,
+    /// Whether only a part of the files was looked at.
+    partial: AtomicBool,
+    remembered: RwLock<Option<Arc<Remembered>>>,
     /// The content-addressed facts: those that some input names.
     facts: DashMap<(ContentHash, Dialect), Arc<FileFacts>>,
     listening: AtomicBool,
@@ -181,7 +204,36 @@ impl Db for Handle {
     }
 
     fn stored_facts(&self, hash: ContentHash, dialect: Dialect) -> Option<Arc<FileFacts>> {
-        self.shared.facts.get(&(hash, dialect)).map(|facts| Arc::clone(&facts))
+        if let Some(facts) = self.shared.facts.get(&(hash, dialect)) {
+            return Some(Arc::clone(&facts));
+        }
+        let loader = self.shared.loader.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let loaded = loader.and_then(|load| load(hash, dialect));
+        match &loaded {
+            Some(facts) => drop(self.shared.facts.insert((hash, dialect), Arc::clone(facts))),
+            None => self.shared.missing.store(true, Ordering::Relaxed),
+        }
+        loaded
+    }
+
+    fn executed(&self, question: Question, asked: Vec<Question>) {
+        self.shared.executions.lock().unwrap_or_else(PoisonError::into_inner).push(Execution { question, asked });
+    }
+
+    fn take_executions(&self) -> Vec<Execution> {
+        std::mem::take(&mut *self.shared.executions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_partial(&self) -> bool {
+        self.shared.partial.load(Ordering::Relaxed)
+    }
+
+    fn remembered(&self) -> Option<Arc<Remembered>> {
+        self.shared.remembered.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn remember(&self, remembered: Remembered) {
+        *self.shared.remembered.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(remembered));
     }
 
     fn note(&self, query: &'static str, subject: &dyn Display) {
@@ -208,6 +260,10 @@ pub struct Database {
     /// How many inputs name the facts of a content.
     uses: FxHashMap<(ContentHash, Dialect), u32>,
     settled: Option<Settled>,
+    /// What was asked to resolve the state that `pending` counts from.
+    traces: Mutex<Traces>,
+    /// What changed since that state.
+    pending: Changes,
 }
 
 /// The edges of all files, as long as nothing has changed since but what no other file may see: then only those files are resolved again, and
@@ -240,6 +296,11 @@ impl Database {
             configuration: Arc::default(),
             sorted: Arc::from([]),
             shared: Arc::new(Shared {
+                loader: RwLock::new(None),
+                missing: AtomicBool::new(false),
+                executions: Mutex::default(),
+                partial: AtomicBool::new(false),
+                remembered: RwLock::new(None),
                 facts: DashMap::new(),
                 listening: AtomicBool::new(false),
                 log: Mutex::default(),
@@ -251,7 +312,34 @@ impl Database {
         let inventory = Inventory::builder(tree).durability(Durability::HIGH).new(&handle);
         let settings = Settings::builder(shared_roots(source_roots)).durability(Durability::HIGH).new(&handle);
         handle.inputs = Some((inventory, settings));
-        Self { handle, known: BTreeMap::new(), uses: FxHashMap::default(), settled: None }
+        Self {
+            handle,
+            known: BTreeMap::new(),
+            uses: FxHashMap::default(),
+            settled: None,
+            traces: Mutex::default(),
+            pending: Changes::default(),
+        }
+    }
+
+    /// Lets facts that are not in memory be had from `loader`.
+    pub fn load_with(&mut self, loader: FactsLoader) {
+        *self.handle.shared.loader.write().unwrap_or_else(PoisonError::into_inner) = Some(loader);
+    }
+
+    /// Returns whether the database knows no file yet.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Returns whether it gets facts by itself that it was not told.
+    pub fn has_loader(&self) -> bool {
+        self.handle.shared.loader.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Returns whether [`Self::resume`] left most files to be looked at when they are needed.
+    pub fn is_partial(&self) -> bool {
+        self.handle.is_partial()
     }
 
     /// Replaces the configured source roots.
@@ -310,6 +398,7 @@ impl Database {
             if self.known.remove(&path).is_some() {
                 applied.removed += 1;
                 paths_changed = true;
+                self.pending.contents.insert(path.clone());
                 if let Some(input) = self.input(&path) {
                     self.set_content(input, Content::Absent, &mut released);
                 }
@@ -339,8 +428,10 @@ impl Database {
                     self.handle.shared.facts.entry((hash, dialect)).or_insert(facts);
                     Content::Facts(hash)
                 }
+                Outcome::Kept => Content::Facts(hash),
                 Outcome::Text | Outcome::Failed => Content::Failed,
             };
+            self.pending.contents.insert(path.clone());
             if let Some(input) = self.input(&path) {
                 self.note_change(input, &path, content);
                 self.set_content(input, content, &mut released);
@@ -369,9 +460,12 @@ impl Database {
         }
         if paths_changed {
             self.settled = None;
+            self.pending.paths = true;
             let tree = Arc::new(Tree::new(self.known.keys()));
             self.handle.inventory().set_tree(&mut self.handle).to(tree);
         }
+        // What it says follows from inputs that are others now.
+        *self.handle.shared.remembered.write().unwrap_or_else(PoisonError::into_inner) = None;
         for (hash, dialect) in released {
             if self.uses.get(&(hash, dialect)).is_none_or(|uses| *uses == 0) {
                 self.uses.remove(&(hash, dialect));
@@ -479,6 +573,17 @@ impl Database {
     /// # Errors
     /// As [`Self::resolve_all`]; [`AnalysisError::Interrupted`] when it was stopped.
     pub fn resolve_unless(&mut self, threads: usize, stop: &AtomicBool) -> Result<Resolved, AnalysisError> {
+        let was_partial = self.handle.shared.partial.swap(false, Ordering::Relaxed);
+        *self.handle.shared.remembered.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let resolved = self.resolve_whole(threads, stop);
+        if resolved.is_err() {
+            // It goes on to know what it knew; what ran meanwhile is noted as ever.
+            self.handle.shared.partial.store(was_partial, Ordering::Relaxed);
+        }
+        resolved
+    }
+
+    fn resolve_whole(&mut self, threads: usize, stop: &AtomicBool) -> Result<Resolved, AnalysisError> {
         let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
         let only_bodies = self.settled.is_some();
         let edges = match self.settled.take() {
@@ -490,9 +595,73 @@ impl Database {
                 Arc::new(files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect())
             }
         };
+        self.check_facts()?;
         self.settled = Some(Settled { edges: Arc::clone(&edges), touched: BTreeSet::new() });
         let resolved_files = self.handle.shared.resolutions.load(Ordering::Relaxed) - before;
-        Ok(Resolved { edges, resolved_files, only_bodies })
+        Ok(Resolved { edges, partial: false, resolved_files, only_bodies })
+    }
+
+    fn check_facts(&self) -> Result<(), AnalysisError> {
+        if self.handle.shared.missing.load(Ordering::Relaxed) { Err(AnalysisError::Facts) } else { Ok(()) }
+    }
+
+    /// Takes up the work where another process left it: `image` is what [`Self::image`] gave there, and `changed` are the files that have
+    /// had another content since, came or went. To be called once the database has been told of all files. Returns false when the image
+    /// says nothing.
+    pub fn resume(&mut self, image: &[u8], changed: BTreeSet<RepoPath>, paths_changed: bool) -> bool {
+        let Some(traces) = image::decode(image) else { return false };
+        self.traces = Mutex::new(traces);
+        self.pending = Changes { contents: changed, paths: paths_changed };
+        self.settled = None;
+        self.handle.shared.partial.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Returns the edges of those files that the changes since the last state reach, and of the `wanted` ones; for a database that was
+    /// resumed.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_all`]; [`AnalysisError::Facts`] when the loader failed.
+    pub fn resolve_reached(&mut self, threads: usize, wanted: &BTreeSet<RepoPath>) -> Result<Resolved, AnalysisError> {
+        let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
+        let files = self.present();
+        let traces = self.traces.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (traces, pending) = (&*traces, &self.pending);
+        let reached =
+            run(1, &self.handle, &[()], &NEVER, |db, ()| revisit(db, traces, pending, &files))?.pop().unwrap_or_default();
+        self.check_facts()?;
+        let reached: BTreeSet<&RepoPath> = reached.iter().map(|file| file.path(&self.handle)).chain(wanted).collect();
+        let files: Vec<_> = reached.iter().filter_map(|path| self.handle.source_file(path.as_str())).collect();
+        let files: Vec<_> = files.into_iter().filter(|file| file.content(&self.handle) != Content::Absent).collect();
+        let edges = run(threads, &self.handle, &files, &NEVER, |db, file| {
+            drop(file_module_name(db, file));
+            file_edges(db, file)
+        })?;
+        self.check_facts()?;
+        let edges = files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect();
+        let resolved_files = self.handle.shared.resolutions.load(Ordering::Relaxed) - before;
+        Ok(Resolved { edges: Arc::new(edges), partial: true, resolved_files, only_bodies: false })
+    }
+
+    /// Returns, as bytes, what was asked to resolve the present state, for [`Self::resume`] in a later process. All files must be resolved.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_all`].
+    pub fn image(&mut self) -> Result<Vec<u8>, AnalysisError> {
+        let files = self.present();
+        let (traces, pending) = (&self.traces, &self.pending);
+        let mut images = run(1, &self.handle, &[()], &NEVER, |db, ()| {
+            let mut traces = traces.lock().unwrap_or_else(PoisonError::into_inner);
+            if !db.is_partial() {
+                // Nobody may have asked since something changed by which they are others.
+                files.iter().for_each(|file| drop(file_module_name(db, *file)));
+            }
+            Advance::new(db, &mut traces).run(pending);
+            image::encode(&traces, files.iter().map(|file| file.path(db).as_str()))
+        })?;
+        self.check_facts()?;
+        self.pending = Changes::default();
+        Ok(images.pop().unwrap_or_default())
     }
 
     /// Returns the edges of all files, of which only the touched ones may have changed.

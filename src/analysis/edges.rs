@@ -8,25 +8,32 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::languages::Lookup;
 use crate::model::{DefinitionKey, FileEdges, RepoPath, Target};
 
 use super::blindness::{Blindness, see};
 use super::facts::{file_facts, file_surface};
 use super::inputs::{Db, Inventory, LanguageIndex, SourceFile};
 use super::lookup::{DatabaseLookup, Stage};
+use super::question::{Kind, Question};
+use super::remembered::state;
 
 /// Returns what a file rebinds outside itself. Not run again when a body is edited.
 #[salsa::tracked(returns(clone))]
 pub(super) fn rebindings(db: &dyn Db, file: SourceFile) -> Arc<[Target]> {
     db.note("rebindings", file.path(db));
-    let Some(surface) = file_surface(db, file) else { return Arc::default() };
     let language = file.language(db);
     let lookup = DatabaseLookup::new(db, language, Stage::Rebindings);
-    Arc::from(db.language(language).rebindings(file.path(db), &surface, &lookup))
+    let rebound = match lookup.surface(file.path(db)) {
+        Some(surface) => Arc::from(db.language(language).rebindings(file.path(db), &surface, &lookup)),
+        None => Arc::default(),
+    };
+    db.executed(Question::new(Kind::Rebindings, file), lookup.trace());
+    rebound
 }
 
 /// The names that are rebound from outside, by the file that defines them.
-type Rebound = FxHashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>;
+pub(super) type Rebound = FxHashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>;
 
 /// Returns the rebound names of the whole repository. Not run again while no file changes what it rebinds.
 #[salsa::tracked(returns(clone))]
@@ -49,7 +56,13 @@ pub(super) fn rebound(db: &dyn Db, inventory: Inventory) -> Arc<Rebound> {
 #[salsa::tracked(returns(clone))]
 pub(super) fn rebound_in(db: &dyn Db, file: SourceFile) -> Arc<BTreeSet<Arc<str>>> {
     db.note("rebound_in", file.path(db));
-    let names = rebound(db, db.inventory()).get(file.path(db)).cloned().unwrap_or_default();
+    let names = match db.remembered() {
+        Some(remembered) => {
+            state(db, db.inventory());
+            remembered.rebound_in(file.path(db))
+        }
+        None => rebound(db, db.inventory()).get(file.path(db)).cloned().unwrap_or_default(),
+    };
     see(db, Blindness::Rebindings, file.path(db), names)
 }
 
@@ -98,7 +111,13 @@ pub(super) struct MemberName<'db> {
 #[salsa::tracked(returns(clone))]
 pub(super) fn members_named<'db>(db: &'db dyn Db, name: MemberName<'db>) -> Arc<[Target]> {
     db.note("members_named", name.text(db));
-    let targets = member_index(db, db.inventory(), name.language(db)).get(name.text(db)).cloned().unwrap_or_default();
+    let targets = match db.remembered() {
+        Some(remembered) => {
+            state(db, db.inventory());
+            remembered.members_named(db, name.language(db), name.text(db))
+        }
+        None => member_index(db, db.inventory(), name.language(db)).get(name.text(db)).cloned().unwrap_or_default(),
+    };
     see(db, Blindness::Members, name.text(db), targets)
 }
 
@@ -108,8 +127,11 @@ pub(super) fn members_named<'db>(db: &'db dyn Db, name: MemberName<'db>) -> Arc<
 pub(super) fn file_edges(db: &dyn Db, file: SourceFile) -> Arc<FileEdges> {
     db.note("file_edges", file.path(db));
     db.count_resolution();
-    let Some(facts) = file_facts(db, file) else { return Arc::default() };
     let language = file.language(db);
     let lookup = DatabaseLookup::new(db, language, Stage::Edges);
-    Arc::new(db.language(language).resolve(file.path(db), &facts, &lookup))
+    let edges = file_facts(db, file)
+        .map(|facts| Arc::new(db.language(language).resolve(file.path(db), &facts, &lookup)))
+        .unwrap_or_default();
+    db.executed(Question::new(Kind::Edges, file), lookup.trace());
+    edges
 }

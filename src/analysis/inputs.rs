@@ -8,6 +8,8 @@ use crate::languages::{Dialect, LanguageSupport};
 use crate::model::{ContentHash, FileFacts, RepoPath};
 
 use super::blindness::FirstSeen;
+use super::question::{Execution, Question};
+use super::remembered::Remembered;
 use super::tree::Tree;
 
 /// Position of a language in the table the database was made with.
@@ -83,4 +85,14 @@ pub(super) trait Db: salsa::Database {
     fn first_seen(&self) -> &FirstSeen;
     /// Counts a run of `file_edges`.
     fn count_resolution(&self);
+    /// Notes what a query that ran has asked.
+    fn executed(&self, question: Question, asked: Vec<Question>);
+    /// Returns the queries that ran since the last call, in the order they ended.
+    fn take_executions(&self) -> Vec<Execution>;
+    /// Returns whether most files have not been looked at, so that what is known of them follows from [`Self::remembered`].
+    fn is_partial(&self) -> bool;
+    /// Returns what is known of all files of a database that is partial. It follows from the inputs, as what is computed does.
+    fn remembered(&self) -> Option<Arc<Remembered>>;
+    /// Lets [`Self::remembered`] return this while no input changes.
+    fn remember(&self, remembered: Remembered);
 }

@@ -15,6 +15,7 @@ use super::edges::{MemberName, members_named, rebound_in};
 use super::facts::{file_parse_status, file_surface, file_text};
 use super::inputs::{Db, LanguageIndex};
 use super::modules::{self, Directory, Module, Specifier, reaches};
+use super::question::{Kind, Question};
 use super::tree::{self, AskedPath};
 
 /// Which query the lookup serves; later ones may ask more.
@@ -41,6 +42,7 @@ pub(super) struct DatabaseLookup<'db> {
     modules: RefCell<Vec<ModulesOfContext>>,
     exports: RefCell<FxHashMap<ModuleKey, Arc<ExportTable>>>,
     rebound: RefCell<FxHashMap<RepoPath, Arc<BTreeSet<Arc<str>>>>>,
+    asked: RefCell<Vec<Question>>,
 }
 
 /// What names mean in one context. A query meets one or two contexts, so that a list of these is searched quicker than a table.
@@ -61,7 +63,26 @@ impl<'db> DatabaseLookup<'db> {
             modules: RefCell::default(),
             exports: RefCell::default(),
             rebound: RefCell::default(),
+            asked: RefCell::default(),
         }
+    }
+
+    /// Returns what was asked, sorted.
+    pub(super) fn trace(self) -> Vec<Question> {
+        let mut asked = self.asked.into_inner();
+        asked.sort_unstable();
+        asked.dedup();
+        asked
+    }
+
+    fn note(&self, kind: Kind, subject: impl salsa::plumbing::AsId) {
+        self.asked.borrow_mut().push(Question::new(kind, subject));
+    }
+
+    fn ask_path(&self, kind: Kind, path: &str) -> AskedPath<'_> {
+        let path = AskedPath::new(self.db, path);
+        self.note(kind, path);
+        path
     }
 
     /// Returns whether the table of a module may be asked for now.
@@ -74,9 +95,20 @@ impl<'db> DatabaseLookup<'db> {
                     let sources = modules::export_sources(self.db, Module::new(self.db, self.language, member));
                     sources.binary_search(module).is_ok()
                 });
-                members.binary_search(module).is_err() && (declared || !reaches(self.db, self.language, module, members))
+                members.binary_search(module).is_err() && (declared || !self.reaches(module, members))
             }
         }
+    }
+}
+
+impl DatabaseLookup<'_> {
+    /// Returns whether a module feeds on one of `members`; what that depends on belongs to the trace.
+    fn reaches(&self, module: &ModuleKey, members: &[ModuleKey]) -> bool {
+        let (found, seen) = reaches(self.db, self.language, module, members);
+        for key in &seen {
+            self.note(Kind::Sources, Module::new(self.db, self.language, key));
+        }
+        found
     }
 }
 
@@ -86,19 +118,19 @@ impl Lookup for DatabaseLookup<'_> {
     }
 
     fn is_file(&self, path: &str) -> bool {
-        tree::is_file(self.db, AskedPath::new(self.db, path))
+        tree::is_file(self.db, self.ask_path(Kind::IsFile, path))
     }
 
     fn is_directory(&self, path: &str) -> bool {
-        tree::is_directory(self.db, AskedPath::new(self.db, path))
+        tree::is_directory(self.db, self.ask_path(Kind::IsDirectory, path))
     }
 
     fn files_in(&self, directory: &str) -> Arc<[RepoPath]> {
-        tree::files_in(self.db, AskedPath::new(self.db, directory))
+        tree::files_in(self.db, self.ask_path(Kind::FilesIn, directory))
     }
 
     fn directories_in(&self, directory: &str) -> Arc<[Arc<str>]> {
-        tree::directories_in(self.db, AskedPath::new(self.db, directory))
+        tree::directories_in(self.db, self.ask_path(Kind::DirectoriesIn, directory))
     }
 
     fn parse_status(&self, path: &RepoPath) -> Option<ParseStatus> {
@@ -106,7 +138,10 @@ impl Lookup for DatabaseLookup<'_> {
             return *known;
         }
         let status = match self.db.source_file(path.as_str()) {
-            Some(file) => file_parse_status(self.db, file),
+            Some(file) => {
+                self.note(Kind::ParseStatus, file);
+                file_parse_status(self.db, file)
+            }
             // Asked only so that this query runs again when the path appears.
             None => {
                 self.is_file(path.as_str());
@@ -122,7 +157,10 @@ impl Lookup for DatabaseLookup<'_> {
             return known.clone();
         }
         let surface = match self.db.source_file(path.as_str()) {
-            Some(file) => file_surface(self.db, file),
+            Some(file) => {
+                self.note(Kind::Surface, file);
+                file_surface(self.db, file)
+            }
             None => {
                 self.is_file(path.as_str());
                 None
@@ -134,7 +172,10 @@ impl Lookup for DatabaseLookup<'_> {
 
     fn text(&self, path: &str) -> Option<Arc<str>> {
         match self.db.configuration_file(path) {
-            Some(file) => file_text(self.db, file),
+            Some(file) => {
+                self.note(Kind::Text, file);
+                file_text(self.db, file)
+            }
             None => {
                 self.is_file(path);
                 None
@@ -146,7 +187,9 @@ impl Lookup for DatabaseLookup<'_> {
         if let Some((_, known)) = self.contexts.borrow().iter().find(|(asked, _)| asked.as_ref() == directory) {
             return Arc::clone(known);
         }
-        let context = modules::context(self.db, Directory::new(self.db, self.language, directory));
+        let asked = Directory::new(self.db, self.language, directory);
+        self.note(Kind::Context, asked);
+        let context = modules::context(self.db, asked);
         self.contexts.borrow_mut().push((Arc::from(directory), Arc::clone(&context)));
         context
     }
@@ -156,7 +199,9 @@ impl Lookup for DatabaseLookup<'_> {
         if let Some(known) = position.and_then(|position| self.modules.borrow()[position].names.get(specifier).cloned()) {
             return known;
         }
-        let module = modules::module(self.db, Specifier::new(self.db, self.language, context, specifier));
+        let asked = Specifier::new(self.db, self.language, context, specifier);
+        self.note(Kind::Module, asked);
+        let module = modules::module(self.db, asked);
         let mut contexts = self.modules.borrow_mut();
         let position = position.unwrap_or_else(|| {
             contexts.push(ModulesOfContext { context: Arc::from(context), names: FxHashMap::default() });
@@ -171,7 +216,12 @@ impl Lookup for DatabaseLookup<'_> {
             return Arc::clone(known);
         }
         let table = if self.may_ask_exports(module) {
-            modules::export_table(self.db, Module::new(self.db, self.language, module))
+            let asked = Module::new(self.db, self.language, module);
+            self.note(Kind::Exports, asked);
+            if !matches!(self.stage, Stage::Exports(_)) {
+                modules::solve_below(self.db, asked);
+            }
+            modules::export_table(self.db, asked)
         } else {
             // A language that asks too early gets a table that claims nothing, instead of a cycle.
             debug_assert!(false, "exports of `{}` asked for before they are made", module.0);
@@ -190,7 +240,10 @@ impl Lookup for DatabaseLookup<'_> {
             return Arc::clone(known);
         }
         let names = match self.db.source_file(file.as_str()) {
-            Some(input) => rebound_in(self.db, input),
+            Some(input) => {
+                self.note(Kind::Rebound, input);
+                rebound_in(self.db, input)
+            }
             None => {
                 self.is_file(file.as_str());
                 Arc::default()
@@ -205,6 +258,8 @@ impl Lookup for DatabaseLookup<'_> {
         if self.stage != Stage::Edges {
             return Arc::default();
         }
-        members_named(self.db, MemberName::new(self.db, self.language, name))
+        let asked = MemberName::new(self.db, self.language, name);
+        self.note(Kind::Members, asked);
+        members_named(self.db, asked)
     }
 }

@@ -20,9 +20,14 @@ mod components;
 mod database;
 mod edges;
 mod facts;
+mod image;
 mod inputs;
 mod lookup;
 mod modules;
+mod question;
+mod remembered;
+mod revisit;
+mod traces;
 mod tree;
 
 #[cfg(test)]
@@ -31,5 +36,6 @@ mod tests;
 #[cfg(feature = "faults")]
 pub use blindness::{Blindness, blind};
 pub use database::{
-    AllEdges, AnalysisError, Applied, Database, FactsStore, FileInput, Outcome, Resolved, Stale, Standing, Update,
+    AllEdges, AnalysisError, Applied, Database, FactsLoader, FactsStore, FileInput, Outcome, Resolved, Stale, Standing, Update,
 };
+pub use image::DECLARATIONS;

@@ -14,6 +14,7 @@ use super::blindness::{Blindness, see};
 use super::components::components;
 use super::inputs::{Db, Inventory, LanguageIndex, SourceFile};
 use super::lookup::{DatabaseLookup, Stage};
+use super::question::{Kind, Question};
 
 /// A directory as one language sees it.
 #[salsa::interned(revisions = usize::MAX)]
@@ -58,7 +59,9 @@ pub(super) struct Component<'db> {
 pub(super) fn context<'db>(db: &'db dyn Db, directory: Directory<'db>) -> Arc<str> {
     db.note("context", directory.path(db));
     let language = directory.language(db);
-    let context = db.language(language).context(directory.path(db), &DatabaseLookup::new(db, language, Stage::Context));
+    let lookup = DatabaseLookup::new(db, language, Stage::Context);
+    let context = db.language(language).context(directory.path(db), &lookup);
+    db.executed(Question::new(Kind::Context, directory), lookup.trace());
     see(db, Blindness::Contexts, directory.path(db), context)
 }
 
@@ -69,6 +72,7 @@ pub(super) fn module<'db>(db: &'db dyn Db, specifier: Specifier<'db>) -> Arc<Mod
     let language = specifier.language(db);
     let lookup = DatabaseLookup::new(db, language, Stage::Module);
     let resolution = Arc::new(db.language(language).module(specifier.context(db), specifier.text(db), &lookup));
+    db.executed(Question::new(Kind::Module, specifier), lookup.trace());
     see(db, Blindness::Modules, &format_args!("{} {}", specifier.context(db), specifier.text(db)), resolution)
 }
 
@@ -85,7 +89,10 @@ pub(super) fn file_module(db: &dyn Db, file: SourceFile) -> ModuleKey {
 pub(super) fn file_module_name(db: &dyn Db, file: SourceFile) -> Option<Arc<str>> {
     db.note("file_module_name", file.path(db));
     let language = file.language(db);
-    db.language(language).module_name(file.path(db), &DatabaseLookup::new(db, language, Stage::Module))
+    let lookup = DatabaseLookup::new(db, language, Stage::Module);
+    let name = db.language(language).module_name(file.path(db), &lookup);
+    db.executed(Question::new(Kind::ModuleName, file), lookup.trace());
+    name
 }
 
 /// Returns the modules whose exports feed this module's. Not run again when no surface of the module changes.
@@ -94,7 +101,9 @@ pub(super) fn export_sources<'db>(db: &'db dyn Db, module: Module<'db>) -> Arc<[
     db.note("export_sources", &module.key(db).0);
     let language = module.language(db);
     let lookup = DatabaseLookup::new(db, language, Stage::Sources);
-    Arc::from(db.language(language).export_sources(module.key(db), &lookup))
+    let sources = Arc::from(db.language(language).export_sources(module.key(db), &lookup));
+    db.executed(Question::new(Kind::Sources, module), lookup.trace());
+    sources
 }
 
 /// Which modules feed which, cut into components.
@@ -151,6 +160,12 @@ pub(super) fn export_graph(db: &dyn Db, inventory: Inventory, language: Language
 #[salsa::tracked(returns(copy))]
 pub(super) fn component<'db>(db: &'db dyn Db, module: Module<'db>) -> Component<'db> {
     db.note("component", &module.key(db).0);
+    db.executed(Question::new(Kind::Component, module), Vec::new());
+    if db.is_partial() {
+        let order = export_order(db, module);
+        let members = order.last().cloned().unwrap_or_else(|| Arc::from([module.key(db).clone()]));
+        return Component::new(db, module.language(db), members);
+    }
     let graph = export_graph(db, db.inventory(), module.language(db));
     match graph.component_of.get(module.key(db)) {
         Some(&index) => Component::new(db, module.language(db), &graph.components[index]),
@@ -167,6 +182,11 @@ pub(super) fn solve_exports<'db>(db: &'db dyn Db, component: Component<'db>) -> 
     let lookup = DatabaseLookup::new(db, language, Stage::Exports(members));
     let tables: Arc<[Arc<ExportTable>]> =
         db.language(language).solve_exports(members, &lookup).into_iter().map(Arc::new).collect();
+    if let Some(first) = members.first() {
+        let mut trace = lookup.trace();
+        trace.push(Question::new(Kind::Component, Module::new(db, language, first)));
+        db.executed(Question::new(Kind::Solved, Module::new(db, language, first)), trace);
+    }
     see(db, Blindness::Exports, &format_args!("{members:?}"), tables)
 }
 
@@ -175,22 +195,73 @@ pub(super) fn solve_exports<'db>(db: &'db dyn Db, component: Component<'db>) -> 
 pub(super) fn export_table<'db>(db: &'db dyn Db, module: Module<'db>) -> Arc<ExportTable> {
     db.note("export_table", &module.key(db).0);
     let component = component(db, module);
-    let position = component.members(db).binary_search(module.key(db));
+    let members = component.members(db);
+    let mut trace = vec![Question::new(Kind::Component, module)];
+    trace.extend(members.first().map(|first| Question::new(Kind::Solved, Module::new(db, module.language(db), first))));
+    db.executed(Question::new(Kind::Exports, module), trace);
+    let position = members.binary_search(module.key(db));
     let tables = solve_exports(db, component);
     position.ok().and_then(|position| tables.get(position).cloned()).unwrap_or_default()
 }
 
-/// Returns whether `from` feeds, by any number of steps, on a member of `component`.
-pub(super) fn reaches(db: &dyn Db, language: LanguageIndex, from: &ModuleKey, component: &[ModuleKey]) -> bool {
+/// Returns the components that feed a module, by any number of steps, with its own as the last: each after those it feeds on. For a database
+/// that does not know the whole graph.
+#[salsa::tracked(returns(clone))]
+pub(super) fn export_order<'db>(db: &'db dyn Db, module: Module<'db>) -> Arc<[Arc<[ModuleKey]>]> {
+    db.note("export_order", &module.key(db).0);
+    let language = module.language(db);
+    let mut keys = vec![module.key(db).clone()];
+    let mut positions: FxHashMap<ModuleKey, usize> = FxHashMap::from_iter([(keys[0].clone(), 0)]);
+    let mut edges: Vec<Vec<usize>> = Vec::new();
+    while let Some(key) = keys.get(edges.len()) {
+        let sources = export_sources(db, Module::new(db, language, key));
+        let position = |source: &ModuleKey| {
+            *positions.entry(source.clone()).or_insert_with(|| {
+                keys.push(source.clone());
+                keys.len() - 1
+            })
+        };
+        edges.push(sources.iter().map(position).collect());
+    }
+    let members = |component: Vec<usize>| {
+        let mut members: Vec<_> = component.into_iter().map(|member| keys[member].clone()).collect();
+        members.sort_unstable();
+        Arc::from(members)
+    };
+    components(&edges).into_iter().map(members).collect()
+}
+
+/// Solves what feeds a module before the module itself is asked for, so that no query waits for a long chain of others. A database that knows
+/// the whole graph has done so.
+pub(super) fn solve_below<'db>(db: &'db dyn Db, module: Module<'db>) {
+    if db.is_partial() {
+        for members in export_order(db, module).iter() {
+            solve_exports(db, Component::new(db, module.language(db), members));
+        }
+    }
+}
+
+/// Returns the key that this text is.
+pub(super) fn key_of(text: &str) -> ModuleKey {
+    ModuleKey(Arc::from(text))
+}
+
+/// Returns whether `from` feeds, by any number of steps, on a member of `component`, and the modules that had to be looked at.
+pub(super) fn reaches(
+    db: &dyn Db,
+    language: LanguageIndex,
+    from: &ModuleKey,
+    component: &[ModuleKey],
+) -> (bool, BTreeSet<ModuleKey>) {
     let mut seen: BTreeSet<ModuleKey> = BTreeSet::new();
     let mut open = vec![from.clone()];
     while let Some(key) = open.pop() {
         if component.binary_search(&key).is_ok() {
-            return true;
+            return (true, seen);
         }
         if seen.insert(key.clone()) {
             open.extend(export_sources(db, Module::new(db, language, &key)).iter().cloned());
         }
     }
-    false
+    (false, seen)
 }

@@ -16,6 +16,8 @@ use crate::model::{
 
 use super::{Database, FileInput, Outcome, Standing, Update};
 
+mod resumed;
+
 /// `def N` and `from M import N` and `star M` bind names, `set M.N` rebinds one elsewhere, `use N` refers, `all N` refers to every `def N`
 /// of the repository, `error` breaks the file; all
 /// other lines are body. Modules are files below the nearest directory with a `toy.cfg`, whose first line names a directory below it to

@@ -147,11 +147,13 @@ impl<'a> Assembly<'a> {
             }
             let stored = parent.next_if(|stored| stored.entry.path == *path);
             let stored = stored.filter(|stored| stored.entry == *entry && !stored.failed && !self.is_failed(key));
+            let left_out = self.resolved.partial && of_file.is_none();
             let module = match stored {
-                Some(stored) if same_modules => stored.module.clone(),
+                Some(stored) if same_modules || left_out => stored.module.clone(),
                 _ => self.module(entry, key),
             };
-            if !stored.is_some_and(|stored| stored.module == module && is_same(stored, of_file, remembered)) {
+            let is_same = |stored: &StoredEntry| left_out || is_same(stored, of_file, remembered);
+            if !stored.is_some_and(|stored| stored.module == module && is_same(stored)) {
                 change.files.push(self.file(entry, key, module, of_file)?);
             }
         }

@@ -55,6 +55,16 @@ impl Reading {
         }
     }
 
+    /// Returns how files of a dialect are read.
+    pub fn of_dialect(languages: &[&'static dyn LanguageSupport], dialect: Dialect) -> Self {
+        Self { language: languages.iter().copied().find(|language| language.dialects().contains(&dialect)), dialect }
+    }
+
+    /// Returns whether resolution reads the facts.
+    pub fn is_resolved(self) -> bool {
+        self.language.is_some() || self.dialect == text::CONFIGURATION
+    }
+
     /// Returns what changes whenever equal bytes may give other facts.
     pub fn build(self) -> &'static str {
         self.language.map_or(text::BUILD, LanguageSupport::extractor_build)

@@ -58,6 +58,10 @@ impl Journal {
         }
     }
 
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
     pub fn note_files(&mut self, stale: &Stale) {
         if self.on {
             self.files.extend(stale.changed.iter().chain(&stale.removed).cloned());

@@ -87,7 +87,7 @@ impl Engine {
     fn remember<'m>(memory: &'m mut Option<Memory>, scope: &Scope, listening: bool, journaling: bool) -> &'m mut Memory {
         memory.get_or_insert_with(|| {
             let mut memory = Memory::new(scope);
-            memory.database.listen(listening);
+            memory.listen(listening);
             memory.journal.keep(journaling);
             memory
         })
@@ -133,7 +133,7 @@ impl Engine {
     pub fn listen(&mut self, on: bool) {
         self.listening = on;
         if let Some(memory) = &mut self.memory {
-            memory.database.listen(on);
+            memory.listen(on);
         }
     }
 

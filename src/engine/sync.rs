@@ -3,6 +3,8 @@
 //! Must not answer questions. Invariant: a generation is published only when the worktree, looked at again after everything was
 //! written, is what the generation says; until then the one before serves.
 
+mod resume;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use std::time::{Duration, Instant};
 use dashmap::DashMap;
 use tracing::debug_span;
 
-use crate::analysis::{AllEdges, Database, FactsStore, FileInput, Resolved, Update};
+use crate::analysis::{AllEdges, AnalysisError, Database, FactsStore, FileInput, Outcome, Resolved, Update};
 use crate::model::{Canonical, ContentHash, FileFacts, GenerationId, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::{BuildLock, Cache, FactsCache, Generation, PackWriter, Staged, StoreError, StoredEntry, Verified};
@@ -47,6 +49,10 @@ pub(super) struct Memory {
     /// Contents of which the last build, or a preparation since, could make no facts.
     pub failed: HashSet<FactsKey>,
     pub journal: Journal,
+    /// Whether somebody wants to know which queries run.
+    pub listening: bool,
+    /// The generation whose state the traces of the database speak of.
+    traced: Option<GenerationId>,
     published: Option<LastPublished>,
     /// The generation that serves, when this process has it open.
     pub open: Option<Generation>,
@@ -71,9 +77,17 @@ impl Memory {
             texts: HashMap::new(),
             failed: HashSet::new(),
             journal: Journal::default(),
+            listening: false,
+            traced: None,
             published: None,
             open: None,
         }
+    }
+
+    /// Starts or ends the log of the queries that run.
+    pub fn listen(&mut self, on: bool) {
+        self.listening = on;
+        self.database.listen(on);
     }
 
     /// Takes note of what references came to, by a build or a preparation.
@@ -169,7 +183,7 @@ struct Basics {
     /// The manifest of the parent.
     entries: Vec<StoredEntry>,
     stored: HashMap<ContentHash, Stored>,
-    facts: Option<FactsCache>,
+    facts: Option<Arc<FactsCache>>,
 }
 
 /// [`Known`] of one scan.
@@ -219,6 +233,14 @@ struct Build<'a> {
     /// Whether it has less time than a build may take. It may end in the middle, by its process, and that is no failure of a build.
     hurried: bool,
     clock: Clock,
+}
+
+/// A generation that is written.
+struct Written<'a> {
+    staged: Staged<'a>,
+    outcome: BuildOutcome,
+    /// Its manifest, where that is known without reading it.
+    entries: Option<Vec<StoredEntry>>,
 }
 
 /// What one attempt came to.
@@ -278,7 +300,7 @@ impl<'a> Build<'a> {
             format,
             known: &KnownBefore {
                 stored: &basics.stored,
-                cache: basics.facts.as_ref(),
+                cache: basics.facts.as_deref(),
                 sources: self.memory.database.facts_store(),
                 texts: &self.memory.texts,
             },
@@ -331,17 +353,30 @@ impl<'a> Build<'a> {
             // What was new to the look was read after it, and was otherwise by then.
             return Ok(Attempt::Moved);
         }
-        self.complete(capture, &failures, basics.facts.as_ref(), &mut contents)?;
-        self.clock.lap("load");
-        self.in_time()?;
-
-        self.keep_facts(&mut contents);
-        self.clock.lap("cache");
-        let resolved = self.resolve(capture, &contents)?;
-        self.clock.lap("resolve");
-        self.in_time()?;
-
-        let (staged, outcome, entries) = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?;
+        let mut written = None;
+        if let Some(resolved) = self.resume(capture, &basics, &failures, &mut contents)? {
+            self.clock.lap("resume");
+            self.in_time()?;
+            self.keep_facts(&mut contents);
+            self.clock.lap("cache");
+            written = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?.map(|written| (written, resolved));
+            self.in_time()?;
+        }
+        let (Written { staged, outcome, entries }, resolved) = match written {
+            Some(written) => written,
+            None => {
+                self.complete(included(capture), &failures, basics.facts.as_deref(), &mut contents)?;
+                self.clock.lap("load");
+                self.in_time()?;
+                self.keep_facts(&mut contents);
+                self.clock.lap("cache");
+                let resolved = self.resolve(capture, &contents)?;
+                self.clock.lap("resolve");
+                self.in_time()?;
+                let written = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?;
+                (written.ok_or(EngineError::Busy)?, resolved)
+            }
+        };
         // Its lease would keep it from being collected, should this build give it up for want of room.
         drop(basics.parent);
         self.in_time()?;
@@ -351,10 +386,13 @@ impl<'a> Build<'a> {
         if after.state != state {
             return Ok(Attempt::Moved);
         }
+        self.keep_traces(staged.id());
+        self.clock.lap("traces");
         let published = debug_span!("publish", peak_memory_bytes = peak_memory())
             .in_scope(|| staged.publish())
             .map_err(EngineError::Write)?;
         self.memory.published = Some(LastPublished { id: published.id, edges: resolved.edges, same_modules: true, entries });
+        self.memory.traced = Some(published.id);
         self.clock.lap("publish");
         let outcome = BuildOutcome {
             elapsed_seconds: begun.elapsed().as_secs_f64(),
@@ -414,7 +452,7 @@ impl<'a> Build<'a> {
         if self.basis == Basis::Nothing {
             return Ok(none);
         }
-        let facts = Some(self.cache.facts());
+        let facts = Some(Arc::new(self.cache.facts()));
         if self.distrusting || self.cache.has_damage_mark() {
             // Someone met damage: nothing stored is trusted, so that everything is written anew.
             return Ok(Basics { facts, ..none });
@@ -503,17 +541,17 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Finds the facts that the scan did not make: remembered, cached, or made now from the stored source; and the failures that are
+    /// Finds the facts of files that the scan did not make: remembered, cached, or made now from the stored source; and the failures that are
     /// not to be tried again.
-    fn complete(
+    fn complete<'f>(
         &self,
-        capture: &Capture,
+        files: impl Iterator<Item = (&'f RepoPath, ContentHash)>,
         failures: &Failures,
         cache: Option<&FactsCache>,
         contents: &mut Contents,
     ) -> Result<(), EngineError> {
         let mut wanted: BTreeMap<FactsKey, &RepoPath> = BTreeMap::new();
-        for (path, hash) in included(capture) {
+        for (path, hash) in files {
             let key = (hash, Reading::of(self.scope.languages(), path).dialect);
             if contents.extracted.contains_key(&key) {
                 continue;
@@ -553,10 +591,8 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Brings the database up to date and resolves what that touches.
-    fn resolve(&mut self, capture: &Capture, contents: &Contents) -> Result<Resolved, EngineError> {
-        let span = debug_span!("resolve", files = tracing::field::Empty);
-        let _entered = span.enter();
+    /// Tells the database what differs from what it knows. Where it `may_load`, it gets the facts that are not at hand when it needs them.
+    fn tell(&mut self, capture: &Capture, contents: &Contents, may_load: bool) -> Result<(), EngineError> {
         let languages = self.scope.languages();
         let stale = self.memory.database.stale(contents.standing(languages, capture));
         let mut texts = HashMap::new();
@@ -564,29 +600,51 @@ impl<'a> Build<'a> {
         for (path, hash) in included(capture) {
             let reading = Reading::of(languages, path);
             let key = (hash, reading.dialect);
-            let extraction = contents.extracted.get(&key).ok_or(EngineError::Busy)?;
-            if let (None, Ok(facts)) = (reading.language, extraction) {
+            let extraction = contents.extracted.get(&key);
+            if let (None, Some(Ok(facts))) = (reading.language, extraction) {
                 texts.insert(key, Arc::clone(facts));
             }
             if !contents.fresh.contains_key(&key) && stale.changed.binary_search(path).is_err() {
                 continue;
             }
-            let outcome = reading.outcome(extraction.as_ref().ok());
+            let outcome = match extraction {
+                Some(extraction) => reading.outcome(extraction.as_ref().ok()),
+                None if may_load && reading.is_resolved() => Outcome::Kept,
+                None if may_load => Outcome::Text,
+                None => return Err(EngineError::Busy),
+            };
             files.push(FileInput { path: path.clone(), hash, outcome });
         }
         self.memory.texts = texts;
         self.memory.failed = contents.extracted.iter().filter(|(_, made)| made.is_err()).map(|(key, _)| *key).collect();
         self.memory.journal.note_files(&stale);
         self.memory.database.apply(Update { files, removed: stale.removed });
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let resolved = self.memory.database.resolve_all(threads)?;
+        Ok(())
+    }
+
+    /// Brings the database up to date and resolves what that touches.
+    fn resolve(&mut self, capture: &Capture, contents: &Contents) -> Result<Resolved, EngineError> {
+        let span = debug_span!("resolve", files = tracing::field::Empty);
+        let _entered = span.enter();
+        if self.memory.database.is_partial() {
+            self.forget();
+        }
+        self.tell(capture, contents, false)?;
+        let resolved = match self.memory.database.resolve_all(threads()) {
+            // It was to get some of them by itself; now it is told all.
+            Err(AnalysisError::Facts) if self.memory.database.has_loader() => {
+                self.forget();
+                return self.resolve(capture, contents);
+            }
+            resolved => resolved?,
+        };
         span.record("files", resolved.resolved_files);
         self.memory.note_edges(&resolved);
         Ok(resolved)
     }
 
     /// Writes what was captured, beside the generation that serves: as what differs from the parent where that is a basis and the change is
-    /// small, else whole. Returns the new manifest, too, where it is known without reading it.
+    /// small, else whole; `None` where it cannot be written whole because only a part was resolved.
     fn stage(
         &mut self,
         capture: &Capture,
@@ -595,13 +653,10 @@ impl<'a> Build<'a> {
         state: ContentHash,
         resolved: &Resolved,
         pack: &PackWriter,
-    ) -> Result<(Staged<'a>, BuildOutcome, Option<Vec<StoredEntry>>), EngineError> {
+    ) -> Result<Option<Written<'a>>, EngineError> {
         let assembly = Assembly::new(self.scope, &self.memory.database, capture, contents, resolved);
         let identity = assembly.identity(state, basics.parent.as_ref().map(Generation::identity))?;
-        let parent = basics.parent.as_ref().filter(|parent| {
-            let before = parent.identity();
-            before.rules == identity.rules && before.git == identity.git && before.object_format == identity.object_format
-        });
+        let parent = basics.parent.as_ref().filter(|parent| self.continues(parent, capture));
         if let Some(parent) = parent {
             let published = self.memory.published.as_ref().filter(|published| published.id == parent.id());
             let known = published.map_or(&[][..], |published| &published.edges[..]);
@@ -622,15 +677,18 @@ impl<'a> Build<'a> {
                 let entries = std::mem::take(&mut basics.entries);
                 let entries = (!staged.has_moved_sources()).then(|| entries_after(entries, &change));
                 self.clock.lap("delta");
-                return Ok((staged, outcome, entries));
+                return Ok(Some(Written { staged, outcome, entries }));
             }
+        }
+        if resolved.partial {
+            return Ok(None);
         }
         let content = assembly.content(identity)?;
         self.clock.lap("assemble");
         let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack)).map_err(EngineError::Write)?;
         self.clock.lap("store");
         let outcome = assembly.outcome(&staged, &basics.entries);
-        Ok((staged, outcome, None))
+        Ok(Some(Written { staged, outcome, entries: None }))
     }
 }
 
@@ -671,6 +729,11 @@ impl Failures {
         }
         Ok(failures)
     }
+}
+
+/// Returns how many threads resolve at once.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Returns the included files of a capture, by path.

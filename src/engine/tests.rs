@@ -322,12 +322,53 @@ fn a_new_process_reads_only_what_changed() {
     let outcome = fixture.engine().sync().expect("synced");
     assert_eq!((outcome.extracted_files, outcome.reused_files, outcome.removed_files), (0, 2, 1));
     assert_eq!(dump(&fixture.engine()), fixture.clean());
-    // Without the facts cache they are made from the stored sources.
+    // Without the facts cache they are made from the stored sources, once they are asked for.
     std::fs::remove_dir_all(fixture.folder.path().join("cache/facts")).expect("there was one");
     fixture.delete("main.py");
     let outcome = fixture.engine().sync().expect("synced");
-    assert_eq!((outcome.extracted_files, outcome.removed_files), (1, 1));
+    assert_eq!((outcome.extracted_files, outcome.removed_files), (0, 1));
     assert_eq!(dump(&fixture.engine()), fixture.clean());
+    fixture.write("late.py", "from tools import greet\n\ngreet(1)\n");
+    let outcome = fixture.engine().sync().expect("synced");
+    assert_eq!((outcome.extracted_files, outcome.resolved_files), (2, 2));
+    assert_eq!(dump(&fixture.engine()), fixture.clean());
+}
+
+#[test]
+fn a_new_process_resolves_only_what_is_reached() {
+    let fixture = Fixture::small();
+    fixture.write("other.py", "def other():\n    other()\n");
+    fixture.engine().index().expect("indexed");
+    let binding = || {
+        let found = std::fs::read_dir(fixture.folder.path().join("cache")).expect("a cache").flatten();
+        found.map(|entry| entry.path()).find(|path| path.join("current").exists()).expect("one binding")
+    };
+    let check = |text: &str, resolved: u64| {
+        fixture.write("util.py", text);
+        assert_eq!(fixture.engine().sync().expect("synced").resolved_files, resolved, "{text}");
+        assert_eq!(dump(&fixture.engine()), fixture.clean(), "{text}");
+    };
+    check("def greet(name):\n    return name.upper()\n", 1);
+    check("def greet(name):\n    return name\n\n\ndef more():\n    pass\n", 2);
+    // One process after the other, and one that stays.
+    let engine = fixture.engine();
+    for (text, resolved) in [("def greet(name):\n    return 1\n", 2), ("def greet(name):\n    return len(name)\n", 1)] {
+        fixture.write("util.py", text);
+        assert_eq!(engine.sync().expect("synced").resolved_files, resolved, "{text}");
+        assert_eq!(dump(&engine), fixture.clean(), "{text}");
+    }
+    // Without traces, or with others than those of the generation, all files are resolved.
+    std::fs::remove_file(binding().join("traces")).expect("there were some");
+    check("def greet(name):\n    return 3\n", 3);
+    let mut traces = std::fs::read(binding().join("traces")).expect("readable");
+    check("def greet(name):\n    return 4\n", 1);
+    std::fs::write(binding().join("traces"), &traces).expect("written");
+    check("def greet(name):\n    return 5\n", 3);
+    traces = std::fs::read(binding().join("traces")).expect("readable");
+    traces[40] ^= 1;
+    std::fs::write(binding().join("traces"), &traces).expect("written");
+    check("def greet(name):\n    return 6\n", 3);
+    check("def greet(name):\n    return 7\n", 1);
 }
 
 #[test]

@@ -181,7 +181,7 @@ pub trait Lookup {
 }
 
 /// What a module name means from some place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ModuleResolution {
     /// One module of the repository.
     Found(ModuleKey),
@@ -194,7 +194,7 @@ pub enum ModuleResolution {
 }
 
 /// The names a module gives to the outside.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExportTable {
     pub names: BTreeMap<Arc<str>, Export>,
     /// What `import *` brings, when it is not simply every name (`__all__`, leading underscores). Sorted.
@@ -211,7 +211,7 @@ pub struct Alias {
 }
 
 /// What one exported name means.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Export {
     /// The definitions it may be, sorted; without these and aliases it is known to be bound, but to nothing in the repository.
     pub targets: SmallVec<[Target; 1]>,

@@ -3,7 +3,7 @@
 //! Must not know where the bytes go. Invariant: what [`decode`] gives was written by [`encode`] of this build, byte for byte, or by
 //! someone who writes the same form; whether its parts fit together is asked elsewhere.
 
-use super::FileFacts;
+use super::{ContentHash, FileFacts, Surface};
 
 /// The text that declares what facts are made of. Fields and variants are written by their order and read without names, so that whoever
 /// keeps the bytes keeps them under these declarations: after any change of them they are another form.
@@ -21,4 +21,10 @@ pub fn decode(bytes: &[u8]) -> Option<FileFacts> {
         Ok((facts, [])) => Some(facts),
         _ => None,
     }
+}
+
+/// Returns a digest of a surface, by which equal ones are known without the other at hand.
+pub fn surface_digest(surface: &Surface) -> ContentHash {
+    // A surface that has no bytes would equal no other; none has been made that has none.
+    ContentHash::of(&postcard::to_stdvec(surface).expect("a surface holds plain values"))
 }

@@ -31,7 +31,7 @@ const MAX_ROUNDS: usize = 100;
 /// The cache of one binding.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     pub(super) places: Places,
     pub(super) max_bytes: u64,
     pub(super) known: KnownDatabase,
@@ -63,6 +63,10 @@ impl Places {
 
     pub fn last_build(&self) -> PathBuf {
         self.directory.join("last-build.json")
+    }
+
+    pub fn traces(&self) -> PathBuf {
+        self.directory.join("traces")
     }
 
     pub fn mark(&self) -> PathBuf {
@@ -286,6 +290,7 @@ impl Cache {
             (Part::Pointer, self.places.pointer()),
             (Part::LastBuild, self.places.last_build()),
             (Part::Mark, self.places.mark()),
+            (Part::Traces, self.places.traces()),
         ];
         for (part, path) in named {
             durable::remove(part, &path).map_err(io("clear the cache"))?;

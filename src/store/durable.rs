@@ -37,6 +37,8 @@ pub enum Part {
     Seal,
     Pointer,
     LastBuild,
+    /// What was asked to resolve the generation that serves.
+    Traces,
     /// The mark that someone met damage.
     Mark,
     /// A generation that is not needed any more.
@@ -128,6 +130,10 @@ pub const POINTS: &[(Part, Step)] = &[
     (Part::LastBuild, Step::Rename),
     (Part::LastBuild, Step::SyncNames),
     (Part::LastBuild, Step::Remove),
+    (Part::Traces, Step::Create),
+    (Part::Traces, Step::Write),
+    (Part::Traces, Step::Rename),
+    (Part::Traces, Step::Remove),
     (Part::Mark, Step::Create),
     (Part::Mark, Step::Remove),
     (Part::Retired, Step::Rename),

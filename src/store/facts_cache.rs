@@ -16,7 +16,7 @@ use super::packs::{self, Pack, PackBuilder, PackEntry};
 use super::{files, lock};
 
 /// Goes into every key; another number for another form of the entries.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 /// No more than this, however large the cache may be.
 const MAX_BYTES: u64 = 512 << 20;
 /// More packs than this are put together, but for those of [`SETTLED_BYTES`].
@@ -113,7 +113,7 @@ impl FactsCache {
             for (pack, entry, position) in part {
                 let file = &index.packs[*pack as usize].file;
                 let payload = packs::read_payload(file, entry.offset, entry.length, &entry.digest, &mut buffer);
-                match payload.ok().and_then(|()| codec::decode(&buffer)) {
+                match payload.ok().and_then(|()| unpack(&buffer)) {
                     Some(decoded) => facts.push((*position, Arc::new(decoded))),
                     // The whole pack goes, so that what is made again is kept again.
                     None => drop(self.remove(index.packs[*pack as usize].id)),
@@ -137,6 +137,28 @@ impl FactsCache {
         });
         self.mark_used(&wanted);
         found
+    }
+
+    /// Returns the facts under a key.
+    pub fn get(&self, key: &ContentHash) -> Option<Arc<FileFacts>> {
+        let index = self.index();
+        let (number, entry) = index.places.get(&internal(key))?;
+        let pack = &index.packs[*number as usize];
+        let mut buffer = Vec::new();
+        let payload = packs::read_payload(&pack.file, entry.offset, entry.length, &entry.digest, &mut buffer);
+        let Some(facts) = payload.ok().and_then(|()| unpack(&buffer)) else {
+            self.remove(pack.id);
+            return None;
+        };
+        Some(Arc::new(facts))
+    }
+
+    /// Notes that facts are of use though nobody looks them up now, so that others are dropped first.
+    pub fn note_use(&self, keys: impl Iterator<Item = ContentHash>) {
+        let places = &self.index().places;
+        let entries: Vec<_> =
+            keys.filter_map(|key| places.get(&internal(&key)).map(|(pack, entry)| (*pack, *entry, 0))).collect();
+        self.mark_used(&entries);
     }
 
     /// Notes on the packs of these entries that they are of use, so that others are dropped first.
@@ -179,12 +201,12 @@ impl FactsCache {
         // Where that cannot be done the directory is not ours, and what is not readable is not kept.
         let _ = durable::make_private(&self.directory, 0o700);
         let mut builder = PackBuilder::create(Part::Facts, &self.directory).map_err(io("create a pack of facts"))?;
-        for (key, payload) in missing {
+        for ((key, _), payload) in missing.iter().zip(pack(&missing)) {
             // One build must not fill more than the whole cache may have.
             if builder.size() + payload.len() as u64 > self.max_bytes {
                 break;
             }
-            builder.append(internal(&key), ContentHash::of(payload), payload).map_err(io("write a pack of facts"))?;
+            builder.append(internal(key), ContentHash::of(&payload), &payload).map_err(io("write a pack of facts"))?;
             kept.written += 1;
         }
         // Not forced to the disk: a torn pack is a miss.
@@ -276,6 +298,26 @@ impl FactsCache {
             }
         }
     }
+}
+
+/// Returns facts as they are stored: names repeat so much that they take half the room.
+fn pack(facts: &[(ContentHash, &[u8])]) -> Vec<Vec<u8>> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // A thread costs more than some dozens of entries.
+    let share = facts.len().div_ceil(threads).max(64);
+    let pack = |part: &[(ContentHash, &[u8])]| -> Vec<Vec<u8>> {
+        part.iter().map(|(_, payload)| lz4_flex::block::compress_prepend_size(payload)).collect()
+    };
+    std::thread::scope(|scope| {
+        let shares: Vec<_> = facts.chunks(share).map(|part| scope.spawn(move || pack(part))).collect();
+        let packed = shares.into_iter().map(|share| share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        packed.flatten().collect()
+    })
+}
+
+/// Returns the facts that were stored so. The bytes are those that were written, so that the size they begin with may be believed.
+fn unpack(payload: &[u8]) -> Option<FileFacts> {
+    codec::decode(&lz4_flex::block::decompress_size_prepended(payload).ok()?)
 }
 
 fn internal(key: &ContentHash) -> ContentHash {

@@ -108,19 +108,24 @@ pub(super) fn replace(part: Part, path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         file.sync()
     });
-    let replaced = written.and_then(|()| match durable::rename(part, &temporary, path) {
-        // A directory in the place of the file does not give way to a rename.
-        Err(_) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) => {
-            durable::remove(Part::Leftover, path)?;
-            durable::rename(part, &temporary, path)
-        }
-        outcome => outcome,
-    });
+    let replaced = written.and_then(|()| take_place(part, &temporary, path));
     if replaced.is_err() {
         let _ = durable::remove(Part::Leftover, &temporary);
     }
     replaced?;
     durable::sync_names(part, directory)
+}
+
+/// Gives a file its name, whatever else has it.
+pub(super) fn take_place(part: Part, temporary: &Path, path: &Path) -> io::Result<()> {
+    match durable::rename(part, temporary, path) {
+        // A directory in the place of the file does not give way to a rename.
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) => {
+            durable::remove(Part::Leftover, path)?;
+            durable::rename(part, temporary, path)
+        }
+        outcome => outcome,
+    }
 }
 
 /// Returns a random number, for names that must not collide between processes.

@@ -22,6 +22,7 @@ pub mod reader;
 mod rows;
 mod seal;
 mod sources;
+mod traces;
 mod verify;
 mod words;
 mod writer;

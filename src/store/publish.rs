@@ -125,8 +125,7 @@ impl BuildLock {
         };
         let below = places.generation(parent.id());
         let seal = Seal::read(&below.join("seal"), Some(&pointer.current.seal))?;
-        let files = (change.files.len() + change.removed.len()) as u64;
-        let few = files <= SMALL_CHANGE.max(parent.file_count() / CHANGED_SHARE);
+        let few = Self::may_be_delta(parent, change.files.len() + change.removed.len());
         let room = SMALL_OVERLAY.max(seal.database.size() / OVERLAY_SHARE);
         let same_rules = parent.identity().rules == change.identity.rules;
         if !few || !same_rules || seal.deltas >= MOST_DELTAS {
@@ -164,6 +163,11 @@ impl BuildLock {
         staged.moved_sources = written.moved_sources;
         staged.shares = true;
         Ok(Some(staged))
+    }
+
+    /// Returns whether a change of so many files of `parent` is small enough to be written as what differs.
+    pub fn may_be_delta(parent: &Generation, files: usize) -> bool {
+        files as u64 <= SMALL_CHANGE.max(parent.file_count() / CHANGED_SHARE)
     }
 
     /// Makes the directory of a new generation under a temporary name. Dropping what is returned removes it.
@@ -207,6 +211,11 @@ impl Staged<'_> {
         self.coverage = coverage;
         self.totals = totals;
         Ok(())
+    }
+
+    /// Returns the name that it is published under.
+    pub fn id(&self) -> GenerationId {
+        self.named.id
     }
 
     pub fn fingerprint(&self) -> Fingerprint {
@@ -306,6 +315,7 @@ impl Staged<'_> {
                 packs.extend(seal.packs);
             }
         }
+        size += places.traces().metadata().map_or(0, |metadata| metadata.len());
         let of_packs = packs.iter().map(|pack| places.packs().join(format!("{pack}.pack")));
         size + of_packs.map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum::<u64>()
     }

@@ -43,8 +43,9 @@ struct Choice {
 }
 
 impl Choice {
-    fn story(&self, seed: u64) -> Sequence {
-        sequence::make(self.language.unwrap_or_else(|| speech::name_of_cast(seed)), seed, self.edits)
+    fn story(&self, seed: u64, fresh: bool) -> Sequence {
+        let made = sequence::make(self.language.unwrap_or_else(|| speech::name_of_cast(seed)), seed, self.edits);
+        Sequence { fresh, ..made }
     }
 }
 
@@ -52,10 +53,10 @@ fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().collect();
     // A test of thousands of builds waits for no disk.
     sextant::store::faults::disable_barriers();
-    if let [_, blinded, language, name] = &words[..]
+    if let [_, blinded, language, name, keeper] = &words[..]
         && blinded == BLINDED
     {
-        return find_out(language, name);
+        return find_out(language, name, keeper == FRESH);
     }
     let mut word = |name: &str| {
         let at = words.iter().position(|word| word == name).filter(|at| at + 1 < words.len())?;
@@ -73,11 +74,19 @@ fn main() -> ExitCode {
     match choice.seed {
         Some(seed) => trials.push(Trial::test(format!("seed_{seed}"), move || one(&choice, seed))),
         None => {
-            trials.push(Trial::test("incremental_equals_clean", move || many(&choice)));
+            let again = choice.clone();
+            trials.push(Trial::test("incremental_equals_clean", move || many(&choice, false)));
+            trials.push(Trial::test("incremental_in_fresh_processes_equals_clean", move || many(&again, true)));
             for (language, kinds) in DEPENDENCIES {
                 for kind in *kinds {
                     let name = name_of(*kind);
-                    trials.push(Trial::test(format!("blinded_to_{name}_in_{language}"), move || is_found_out(language, name)));
+                    let blinded = format!("blinded_to_{name}_in_{language}");
+                    if !UNSEEN_IN_FRESH_PROCESSES.contains(&(language, *kind)) {
+                        trials.push(Trial::test(format!("{blinded}_in_fresh_processes"), move || {
+                            is_found_out(language, name, true)
+                        }));
+                    }
+                    trials.push(Trial::test(blinded, move || is_found_out(language, name, false)));
                 }
             }
         }
@@ -86,12 +95,14 @@ fn main() -> ExitCode {
 }
 
 fn one(choice: &Choice, seed: u64) -> Result<(), Failed> {
-    let sequence = choice.story(seed);
-    play(&sequence).map(drop).map_err(|difference| Failed::from(report(&sequence, difference, choice.edits)))
+    [false, true].into_iter().try_for_each(|fresh| {
+        let sequence = choice.story(seed, fresh);
+        play(&sequence).map(drop).map_err(|difference| Failed::from(report(&sequence, difference, choice.edits)))
+    })
 }
 
 /// Plays many stories on all processors and stops at the first that fails.
-fn many(choice: &Choice) -> Result<(), Failed> {
+fn many(choice: &Choice, fresh: bool) -> Result<(), Failed> {
     let next = AtomicU64::new(choice.from);
     let stop = AtomicBool::new(false);
     let total = Mutex::new((0, Played::default()));
@@ -102,7 +113,7 @@ fn many(choice: &Choice) -> Result<(), Failed> {
             if seed >= choice.from + choice.sequences {
                 break;
             }
-            let sequence = choice.story(seed);
+            let sequence = choice.story(seed, fresh);
             match play(&sequence) {
                 Ok(played) => {
                     let mut total = total.lock().expect("no thread panicked");
@@ -111,6 +122,7 @@ fn many(choice: &Choice) -> Result<(), Failed> {
                     total.1.answers += played.answers;
                     total.1.deltas += played.deltas;
                     total.1.bulks += played.bulks;
+                    total.1.resumed += played.resumed;
                 }
                 Err(difference) => {
                     stop.store(true, Ordering::Relaxed);
@@ -127,8 +139,13 @@ fn many(choice: &Choice) -> Result<(), Failed> {
     if let Some((sequence, difference)) = failure.into_inner().expect("no thread panicked") {
         return Err(report(&sequence, difference, choice.edits).into());
     }
-    let (sequences, Played { edits, answers, deltas, bulks }) = total.into_inner().expect("no thread panicked");
-    println!("{sequences} sequences, {edits} edits, {deltas} deltas, {answers} answers beside the exports: no difference");
+    let (sequences, Played { edits, answers, deltas, bulks, resumed }) = total.into_inner().expect("no thread panicked");
+    println!(
+        "{sequences} sequences, {edits} edits, {deltas} deltas, {resumed} resumed, {answers} answers beside the exports: no difference"
+    );
+    if fresh && resumed < 4 * bulks {
+        return Err(format!("only {resumed} syncs went on where the process before left it").into());
+    }
     if deltas < 4 * bulks {
         return Err(format!("{bulks} generations were written whole, and only {deltas} as deltas").into());
     }
@@ -137,6 +154,8 @@ fn many(choice: &Choice) -> Result<(), Failed> {
 
 /// The word by which this program starts itself to play with a blinded database.
 const BLINDED: &str = "--blinded";
+/// Its last word when each edit meets a process that remembers nothing.
+const FRESH: &str = "fresh";
 /// Stories that a blinded database may survive.
 const ATTEMPTS: u64 = 60;
 /// What the answers about a language depend on: a database that is blind to one of these must be found out by stories in it.
@@ -181,6 +200,9 @@ const DEPENDENCIES: &[(&str, &[Blindness])] = &[
         ],
     ),
 ];
+/// What a process that remembers nothing hardly errs by: it solves each table that it needs anew, and of this family's files those that ask for
+/// a table ask for the surface that it follows from, too, but through a star. `analysis::tests::resumed` has such cases.
+const UNSEEN_IN_FRESH_PROCESSES: &[(&str, Blindness)] = &[("ecmascript", Blindness::Exports)];
 /// Where to begin with those that only few stories find out, so that the test is quick; from the start it takes longer, no more.
 const SHORT_CUTS: &[(&str, Blindness, u64)] = &[
     ("python", Blindness::Contexts, 38),
@@ -194,7 +216,7 @@ fn name_of(kind: Blindness) -> &'static str {
 }
 
 /// Plays with a blinded database until it is found out, and says how.
-fn find_out(language: &str, name: &str) -> ExitCode {
+fn find_out(language: &str, name: &str, fresh: bool) -> ExitCode {
     let Some((_, kind)) = Blindness::ALL.iter().find(|(known, _)| *known == name) else { return ExitCode::FAILURE };
     let Some((language, _)) = DEPENDENCIES.iter().find(|(known, _)| *known == language) else { return ExitCode::FAILURE };
     blind(*kind);
@@ -202,7 +224,7 @@ fn find_out(language: &str, name: &str) -> ExitCode {
     let first = short_cut.map_or(0, |(_, _, seed)| *seed);
     for seed in first..first + ATTEMPTS {
         // The answers must give it away; that a build refuses edges which lead nowhere is a safety net of its own.
-        if let Err(difference) = play(&sequence::make(language, seed, 8))
+        if let Err(difference) = play(&Sequence { fresh, ..sequence::make(language, seed, 8) })
             && difference.what.contains("--- only incremental")
         {
             println!("found out by seed {seed}, edit {}: {}", difference.edit, difference.what);
@@ -213,9 +235,10 @@ fn find_out(language: &str, name: &str) -> ExitCode {
 }
 
 /// Starts this program blinded, in a process of its own since that cannot be undone.
-fn is_found_out(language: &str, name: &str) -> Result<(), Failed> {
+fn is_found_out(language: &str, name: &str, fresh: bool) -> Result<(), Failed> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let output = Command::new(program).args([BLINDED, language, name]).output().map_err(|error| error.to_string())?;
+    let keeper = if fresh { FRESH } else { "steady" };
+    let output = Command::new(program).args([BLINDED, language, name, keeper]).output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         println!("{}", said.lines().next().unwrap_or_default());

@@ -32,6 +32,8 @@ pub struct Played {
     /// Generations that were written as a delta, and whole.
     pub deltas: u64,
     pub bulks: u64,
+    /// Syncs that loaded and resolved no more than what the edit reached.
+    pub resumed: u64,
 }
 
 /// The two sides said different things.
@@ -57,7 +59,11 @@ pub fn play(sequence: &Sequence) -> Result<Played, Difference> {
     stage.kept.index().map_err(|error| differs(0)(format!("the first index failed: {}", error.code())))?;
     for (index, edit) in sequence.edits.iter().enumerate() {
         stage.change(edit);
-        stage.hear(edit);
+        if sequence.fresh {
+            stage.kept = engine(&stage.sandbox.path(), &stage.root, "kept");
+        } else {
+            stage.hear(edit);
+        }
         let mut dice = Dice::new(sequence.seed ^ (index as u64 + 1) << 32);
         let answers = stage.compare(&mut dice, &mut played).map_err(differs(index + 1))?;
         played.answers += answers;
@@ -172,6 +178,7 @@ impl Stage {
         for stage in stages {
             played.deltas += u64::from(stage.name == "delta");
             played.bulks += u64::from(stage.name == "store");
+            played.resumed += u64::from(stage.name == "resume");
         }
         let mut requests = None;
         let kept = says(&self.kept, &mut requests, dice)?;

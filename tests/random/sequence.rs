@@ -32,6 +32,8 @@ pub struct Sequence {
     /// The languages it is told in ([`speech::cast`]).
     pub cast: &'static str,
     pub seed: u64,
+    /// Whether each edit meets a process that remembers nothing.
+    pub fresh: bool,
     /// Whether the tree is a Git repository, with everything there is at first committed.
     pub git: bool,
     pub files: BTreeMap<String, Vec<u8>>,
@@ -99,7 +101,7 @@ pub fn make(cast: &'static str, seed: u64, edits: usize) -> Sequence {
     let files = world.tree.iter().map(|(path, source)| (path.clone(), source.bytes())).collect();
     world.branches.insert("main", world.tree.clone());
     let edits = (0..edits).map(|_| world.edit(git)).collect();
-    Sequence { cast, seed, git, files, edits }
+    Sequence { cast, seed, fresh: false, git, files, edits }
 }
 
 /// What the generator knows while it makes a story.
