@@ -5,14 +5,18 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gix::index::entry::{Flags, Mode, Stage};
+use rustix::fs::Stat;
 
 use crate::model::{Canonical, ContentHash, sentence};
 
 use super::content::ObjectFormat;
 use super::directory::{self, Root};
 use super::ignored::Patterns;
+use super::kept::Kept;
+use super::scan::same_version;
 use super::{GitPlaces, GitState, WorkspaceError, escape};
 
 /// The stage-0 entries of an index, sorted by path.
@@ -107,7 +111,7 @@ pub(super) type SparseIgnore = (Vec<u8>, Vec<u8>);
 /// What one look at Git gave.
 pub(super) struct Snapshot {
     pub(super) state: GitState,
-    pub(super) tracked: TrackedIndex,
+    pub(super) tracked: Arc<TrackedIndex>,
     /// Rules of `core.excludesFile` and `info/exclude`, the weaker first.
     pub(super) excludes: Vec<Patterns>,
     /// `.gitignore` files that sparse checkout leaves out, by directory: Git reads them from the index.
@@ -130,7 +134,7 @@ impl Snapshot {
                 head_tree: None,
                 index_digest: tracked.digest(),
             },
-            tracked,
+            tracked: Arc::new(tracked),
             excludes: Vec::new(),
             sparse_ignores: Vec::new(),
             ignore_case: false,
@@ -268,8 +272,8 @@ pub(super) fn places(root: &Path) -> Result<GitPlaces, WorkspaceError> {
     Ok(GitPlaces { directory, common, branch, excludes })
 }
 
-/// Reads HEAD, the index and the ignore rules of a worktree.
-pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceError> {
+/// Reads HEAD, the index and the ignore rules of a worktree. An index that is byte for byte the one that was kept is not parsed again.
+pub(super) fn read(root_path: &Path, root: &Root, kept: Option<&Kept>) -> Result<Snapshot, WorkspaceError> {
     let repository = open(root_path)?;
     let object_format = object_format(&repository);
     let config = repository.config_snapshot();
@@ -277,7 +281,7 @@ pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceE
         return Err(unusable("it keeps its refs in a format other than `files` (reftable)"));
     }
     let (head, branch, head_tree) = read_head(&repository)?;
-    let tracked = read_index(&repository)?;
+    let (tracked, index_digest) = index_of(&repository, kept)?;
     let mut excludes = Vec::new();
     if let Some(path) = excludes_file(&config, root_path)
         && let Ok(file) = root.open_file(path.as_os_str().as_encoded_bytes())
@@ -290,14 +294,7 @@ pub(super) fn read(root_path: &Path, root: &Root) -> Result<Snapshot, WorkspaceE
     }
     let sparse_ignores = read_sparse_ignores(&repository, &tracked)?;
     Ok(Snapshot {
-        state: GitState {
-            present: true,
-            head,
-            branch,
-            object_format: object_format.as_str(),
-            head_tree,
-            index_digest: tracked.digest(),
-        },
+        state: GitState { present: true, head, branch, object_format: object_format.as_str(), head_tree, index_digest },
         excludes,
         sparse_ignores,
         ignore_case: config.boolean("core.ignoreCase").unwrap_or(false),
@@ -328,10 +325,62 @@ fn read_head(repository: &gix::Repository) -> Result<Head, WorkspaceError> {
     Ok((Some(commit.to_hex().to_string()), branch, Some(tree.to_hex().to_string())))
 }
 
-fn read_index(repository: &gix::Repository) -> Result<TrackedIndex, WorkspaceError> {
+/// An index that was parsed, and the bytes of it.
+#[derive(Debug)]
+pub(super) struct KeptIndex {
+    bytes: Vec<u8>,
+    format: gix::hash::Kind,
+    tracked: Arc<TrackedIndex>,
+    digest: ContentHash,
+}
+
+/// Larger ones are not kept.
+const MOST_KEPT: u64 = 64 << 20;
+
+/// Returns the entries of the index and their digest.
+fn index_of(repository: &gix::Repository, kept: Option<&Kept>) -> Result<(Arc<TrackedIndex>, ContentHash), WorkspaceError> {
+    let (path, format) = (repository.index_path(), repository.object_hash());
+    let before = kept.and_then(|_| index_bytes(&path));
+    if let (Some(kept), Some((_, bytes))) = (kept.and_then(Kept::index), &before)
+        && kept.format == format
+        && kept.bytes == *bytes
+    {
+        return Ok((kept.tracked.clone(), kept.digest));
+    }
+    let (tracked, alone) = read_index(repository)?;
+    let digest = tracked.digest();
+    let tracked = Arc::new(tracked);
+    if let (Some(kept), Some((stat, bytes))) = (kept, before)
+        && alone
+        // What was parsed in between is what these bytes say: the file was neither replaced nor written to.
+        && rustix::fs::stat(&path).is_ok_and(|now| same_version(&stat, &now))
+        && !is_split(repository.git_dir())
+    {
+        kept.keep_index(KeptIndex { bytes, format, tracked: tracked.clone(), digest });
+    }
+    Ok((tracked, digest))
+}
+
+/// Returns whether a part of the index may be in a file beside it.
+fn is_split(git_dir: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(git_dir) else { return true };
+    entries.flatten().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex"))
+}
+
+fn index_bytes(path: &Path) -> Option<(Stat, Vec<u8>)> {
+    use rustix::fs::{CWD, Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    let stat = rustix::fs::fstat(&file).ok()?;
+    Some((stat, directory::read_small(&file, MOST_KEPT).ok()??))
+}
+
+/// Returns the entries of the index, and whether its own bytes say all of them.
+fn read_index(repository: &gix::Repository) -> Result<(TrackedIndex, bool), WorkspaceError> {
+    let mut alone = true;
     // A worktree without an index tracks nothing, whatever HEAD holds: so says Git.
     let Some(index) = repository.try_index().map_err(unreadable("index"))? else {
-        return Ok(TrackedIndex::default());
+        return Ok((TrackedIndex::default(), false));
     };
     let mut tracked = TrackedIndex::default();
     tracked.entries.reserve(index.entries().len());
@@ -344,6 +393,7 @@ fn read_index(repository: &gix::Repository) -> Result<TrackedIndex, WorkspaceErr
         let skipped = entry.flags.contains(Flags::SKIP_WORKTREE);
         if entry.mode == Mode::DIR {
             // A sparse index folds a directory that is not checked out into one entry, with a trailing slash.
+            alone = false;
             let folded = repository.index_from_tree(&entry.id).map_err(unreadable("sparse directory"))?;
             for inner in folded.entries() {
                 tracked.push(&[path, inner.path(&folded)], inner.mode, inner.id, true);
@@ -352,7 +402,7 @@ fn read_index(repository: &gix::Repository) -> Result<TrackedIndex, WorkspaceErr
             tracked.push(&[path], entry.mode, entry.id, skipped);
         }
     }
-    if tracked.is_sorted() { Ok(tracked) } else { Err(unusable("its index is damaged (entries out of order)")) }
+    if tracked.is_sorted() { Ok((tracked, alone)) } else { Err(unusable("its index is damaged (entries out of order)")) }
 }
 
 /// Returns the digest of a tree in the encoding of an index.

@@ -10,16 +10,19 @@ use rustc_hash::FxHashMap;
 
 use crate::model::ContentHash;
 
-use super::git::{Snapshot, SparseIgnore};
+use super::git::{KeptIndex, Snapshot, SparseIgnore};
 use super::ignored::Patterns;
 use super::inventory::{Candidate, Inventory};
 use super::policy::Policy;
 use super::seal::Identity;
 use super::walk::{Child, InForce, Standing};
 
-/// The last whole listing of a tree.
+/// The last whole listing of a tree, and the last index of it.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<Option<Arc<Listing>>>);
+pub(super) struct Kept {
+    listing: Mutex<Option<Arc<Listing>>>,
+    index: Mutex<Option<Arc<KeptIndex>>>,
+}
 
 /// What became of each directory, by its path.
 pub(super) type Records = FxHashMap<Arc<str>, Arc<Record>>;
@@ -108,11 +111,19 @@ impl Sources {
 impl Kept {
     /// Returns the last listing if it was made on the same grounds.
     pub(super) fn listing(&self, grounds: &Grounds) -> Option<Arc<Listing>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = self.listing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         kept.filter(|listing| listing.grounds == *grounds)
     }
 
     pub(super) fn keep(&self, listing: Listing) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
+        *self.listing.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
+    }
+
+    pub(super) fn index(&self) -> Option<Arc<KeptIndex>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn keep_index(&self, index: KeptIndex) {
+        *self.index.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(index));
     }
 }

@@ -31,7 +31,7 @@ pub fn scan_part(
     visit: &Visitor<'_>,
 ) -> Result<Vec<Entry>, WorkspaceError> {
     let root = Root::open(worktree.root())?;
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     let deadline = Deadline::at(limits.deadline);
     let confines = Confines::new(paths);
     let mut inventory = inventory::list_within(&root, &git, policy, Some(&confines), deadline, 1)?;
@@ -49,7 +49,7 @@ pub fn scan_part(
 /// As [`super::list`].
 pub fn relevant(worktree: &Worktree, policy: &Policy, paths: Vec<RepoPath>) -> Result<Vec<RepoPath>, WorkspaceError> {
     let root = Root::open(worktree.root())?;
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     let confines = Confines::new(paths);
     let Inventory { candidates, mut absent, unrepresentable, .. } =
         inventory::list_within(&root, &git, policy, Some(&confines), Deadline::at(None), 1)?;
@@ -73,7 +73,7 @@ pub fn directories(
     below: Option<Vec<RepoPath>>,
 ) -> Result<BTreeSet<String>, WorkspaceError> {
     let root = Root::open(worktree.root())?;
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     let confines = below.map(Confines::new);
     let inventory = inventory::list_within(&root, &git, policy, confines.as_ref(), Deadline::at(None), threads())?;
     let mut directories: BTreeSet<String> = inventory.directories.iter().map(|path| (**path).to_owned()).collect();
@@ -121,7 +121,7 @@ impl Glance {
 /// As [`super::list`].
 pub fn glance(worktree: &Worktree, policy: &Policy) -> Result<Glance, WorkspaceError> {
     let root = Root::open(worktree.root())?;
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     let inventory = inventory::list_within(&root, &git, policy, None, Deadline::at(None), 1)?;
     let mut parent = Parent::default();
     let stamp = |stat: Stat| {
@@ -178,7 +178,7 @@ impl Worktree {
     /// # Errors
     /// When it cannot be read, or its index holds conflicts.
     pub fn git_state(&self) -> Result<GitState, WorkspaceError> {
-        Ok(look_at_git(self, &Root::open(self.root())?)?.state)
+        Ok(look_at_git(self, &Root::open(self.root())?, Some(&self.kept))?.state)
     }
 
     /// Returns which directory stands at the root now; `None` when none does.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use super::batch::Batch;
 use super::directory::{Kind, Parent, Root};
 use super::git::{self, Snapshot};
 use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, Plan};
+use super::kept::Kept;
 #[cfg(test)]
 use super::moments::{self, Moment};
 use super::policy::Policy;
@@ -114,7 +114,7 @@ fn scan_once(
     let root = Root::open(&worktree.root)?;
     // Before anything is looked at: what is written from here on may be missed by this scan, and by no later one.
     let round = worktree.seals.as_deref().map(Seals::begin);
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     #[cfg(test)]
     moments::pass(Moment::GitRead, "");
     let (threads, deadline) = (threads(), Deadline(limits.deadline));
@@ -143,7 +143,7 @@ fn scan_once(
         git: git.state,
         entries: entries.into(),
         unrepresentable: inventory.unrepresentable.clone(),
-        tracked: Arc::new(git.tracked),
+        tracked: git.tracked,
         sealed,
     })
 }
@@ -154,7 +154,7 @@ fn scan_once(
 /// As [`scan`].
 pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, Option<Omission>>, WorkspaceError> {
     let root = Root::open(&worktree.root)?;
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, None)?;
     let inventory = inventory::list_within(&root, &git, policy, None, Deadline(None), threads())?;
     let reason = |plan| match plan {
         Plan::Read => None,
@@ -163,8 +163,9 @@ pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, O
     Ok(inventory.candidates.into_iter().map(|candidate| (candidate.path, reason(candidate.plan))).collect())
 }
 
-pub(super) fn look_at_git(worktree: &Worktree, root: &Root) -> Result<Snapshot, WorkspaceError> {
-    if worktree.has_git() { git::read(&worktree.root, root) } else { Ok(Snapshot::none()) }
+/// Reads the state of Git; what is `kept` spares parsing an index that is the same.
+pub(super) fn look_at_git(worktree: &Worktree, root: &Root, kept: Option<&Kept>) -> Result<Snapshot, WorkspaceError> {
+    if worktree.has_git() { git::read(&worktree.root, root, kept) } else { Ok(Snapshot::none()) }
 }
 
 /// What [`pass`] went through.
@@ -181,7 +182,7 @@ pub struct PassOutcome {
 /// When the tree cannot be read.
 pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<PassOutcome, WorkspaceError> {
     let root = Root::open(&worktree.root)?;
-    let git = look_at_git(worktree, &root)?;
+    let git = look_at_git(worktree, &root, None)?;
     let threads = threads();
     let Inventory { candidates, .. } = inventory::list_within(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
     let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |_, some, Hands { batch, .. }| {
@@ -551,7 +552,7 @@ fn is_denied(errno: Errno) -> bool {
 }
 
 /// Returns whether two looks at an open file saw the same version of it.
-fn same_version(before: &Stat, after: &Stat) -> bool {
+pub(super) fn same_version(before: &Stat, after: &Stat) -> bool {
     let version = |stat: &Stat| {
         (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec)
     };

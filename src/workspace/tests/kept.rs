@@ -8,7 +8,7 @@ use crate::workspace::kept::Grounds;
 
 fn kept_inventory(worktree: &Worktree, policy: &Policy) -> Option<Arc<Inventory>> {
     let root = directory::Root::open(worktree.root()).expect("a root");
-    let git = scan::look_at_git(worktree, &root).expect("readable");
+    let git = scan::look_at_git(worktree, &root, None).expect("readable");
     worktree.kept.listing(&Grounds::of(&git, policy)).map(|listing| listing.inventory.clone())
 }
 
