@@ -256,9 +256,13 @@ impl Desk {
 
     /// Returns whether somebody was here who found nothing remembered: the next one is to find something. Says so once.
     pub(super) fn wants_warmth(&self) -> bool {
-        self.is_wanted.swap(false, Ordering::Relaxed)
-            && self.is_indexed()
-            && self.engine.try_lock().is_ok_and(|engine| engine.is_cold())
+        if !self.is_wanted.load(Ordering::Relaxed) {
+            return false;
+        }
+        // While somebody is at work it is not known, and asked again.
+        let Ok(engine) = self.engine.try_lock() else { return false };
+        self.is_wanted.store(false, Ordering::Relaxed);
+        engine.is_cold() && self.is_indexed()
     }
 
     /// Returns whether Git is in the middle of changing the worktree.

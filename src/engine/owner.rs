@@ -74,9 +74,9 @@ impl Engine {
         }
     }
 
-    /// Returns whether nothing is remembered.
+    /// Returns whether nothing is remembered of the worktree: no build had anything to do yet, and nothing was prepared.
     pub fn is_cold(&self) -> bool {
-        self.memory.is_none()
+        self.memory.as_ref().is_none_or(|memory| memory.database.is_empty())
     }
 
     /// Gives back the generation that the last build found to serve, and to be what the worktree holds.
@@ -104,7 +104,7 @@ impl Engine {
             return Err(EngineError::Disabled);
         }
         self.forget_what_is_gone();
-        if self.memory.is_none() && *hint != Hint::Rescan {
+        if self.is_cold() && *hint != Hint::Rescan {
             return Ok(Prepared::default());
         }
         let memory = Self::remember(&mut self.memory, &self.scope, self.listening, self.journaling);

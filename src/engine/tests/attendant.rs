@@ -98,6 +98,13 @@ fn hints_are_prepared_ahead_in_a_desk_that_is_used() {
     assert_eq!(desk.take_log(), Vec::<String>::new());
     assert_eq!(count(desk, "welcome", OnStale::Refuse), Ok(1));
     attended.wait_for_edges("util.py");
+
+    // Nor is it warm because of a sync that found nothing to do.
+    attended.wait_for_turns();
+    desk.unload();
+    assert_eq!(desk.sync().expect("nothing to do").status, BuildStatus::Unchanged);
+    attended.wait_for_edges("util.py");
+    assert_eq!(desk.is_loaded(), Some(true));
 }
 
 #[test]
