@@ -3,15 +3,17 @@
 //! Must not know who asks. Invariant: a query is a function of the answers to its trace, so that it gives the same while they are the same.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use salsa::Id;
 use salsa::plumbing::{AsId, FromId};
 
-use crate::model::{ContentHash, codec};
+use crate::languages::Dialect;
+use crate::languages::text::CONFIGURATION;
+use crate::model::{ContentHash, FileFacts, ParseStatus, codec};
 
 use super::edges::{MemberName, members_named, rebindings, rebound_in};
-use super::facts::{file_parse_status, file_surface, file_text};
-use super::inputs::{ConfigurationFile, Db, LanguageIndex, SourceFile};
+use super::inputs::{ConfigurationFile, Content, Db, LanguageIndex, SourceFile};
 use super::modules::{self, Directory, Module, Specifier};
 use super::tree::{self, AskedPath};
 
@@ -154,7 +156,8 @@ impl Question {
     }
 }
 
-/// Returns the digest of what a question is answered now.
+/// Returns the digest of what a question is answered now. Contents are asked for here and not by a query: the database is to remember nothing of
+/// a file that is gone, which may come back.
 pub(super) fn answer(db: &dyn Db, subject: Subject<&str>) -> AnswerDigest {
     let Subject { kind, language, text, inner } = subject;
     let language = LanguageIndex(language);
@@ -165,12 +168,15 @@ pub(super) fn answer(db: &dyn Db, subject: Subject<&str>) -> AnswerDigest {
         Kind::IsDirectory => digest(&tree::is_directory(db, path())),
         Kind::FilesIn => digest(&tree::files_in(db, path())),
         Kind::DirectoriesIn => digest(&tree::directories_in(db, path())),
-        Kind::ParseStatus => digest(&db.source_file(text).and_then(|file| file_parse_status(db, file))),
-        Kind::Surface => match db.source_file(text).and_then(|file| file_surface(db, file)) {
-            Some(surface) => half(codec::surface_digest(&surface)),
-            None => [0; 16],
-        },
-        Kind::Text => digest(&db.configuration_file(text).and_then(|file| file_text(db, file))),
+        Kind::ParseStatus => digest(&db.source_file(text).and_then(|file| status(db, file.content(db), file.dialect(db)))),
+        Kind::Surface => {
+            let facts = db.source_file(text).and_then(|file| facts(db, file.content(db), file.dialect(db)));
+            facts.map_or([0; 16], |facts| half(codec::surface_digest(&facts.surface)))
+        }
+        Kind::Text => {
+            let facts = db.configuration_file(text).and_then(|file| facts(db, file.content(db), CONFIGURATION));
+            digest(&facts.and_then(|facts| facts.surface.text.clone()))
+        }
         Kind::Context => digest(&modules::context(db, Directory::new(db, language, text))),
         Kind::Module => digest(&modules::module(db, Specifier::new(db, language, text, inner))),
         Kind::Sources => digest(&modules::export_sources(db, module())),
@@ -188,6 +194,22 @@ pub(super) fn answer(db: &dyn Db, subject: Subject<&str>) -> AnswerDigest {
         Kind::Members => digest(&members_named(db, MemberName::new(db, language, text))),
         Kind::ModuleName => digest(&db.source_file(text).and_then(|file| modules::file_module_name(db, file))),
         Kind::Edges => [0; 16],
+    }
+}
+
+/// Returns the facts of a content, past all queries.
+pub(super) fn facts(db: &dyn Db, content: Content, dialect: Dialect) -> Option<Arc<FileFacts>> {
+    match content {
+        Content::Facts(hash) => db.stored_facts(hash, dialect),
+        Content::Absent | Content::Failed => None,
+    }
+}
+
+fn status(db: &dyn Db, content: Content, dialect: Dialect) -> Option<ParseStatus> {
+    match content {
+        Content::Absent => None,
+        Content::Failed => Some(ParseStatus::Failed),
+        Content::Facts(_) => facts(db, content, dialect).map(|facts| facts.parse),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::model::{Canonical, RepoPath, Target};
 
 use super::edges::{Rebound, declared_members};
 use super::inputs::{Content, Db, Inventory, LanguageIndex, SourceFile};
+use super::question::facts;
 
 /// What holds of all files while no input changes.
 #[derive(Default)]
@@ -70,7 +71,9 @@ pub(super) fn name_hash(name: &str) -> u32 {
 
 /// Returns the hashes of the members that a file declares, sorted.
 pub(super) fn member_hashes(db: &dyn Db, file: SourceFile) -> Box<[u32]> {
-    let mut hashes: Vec<u32> = declared_members(db, file).iter().map(|(name, _)| name_hash(name)).collect();
+    let facts = facts(db, file.content(db), file.dialect(db));
+    let declared = facts.map(|facts| db.language(file.language(db)).declared_members(&facts.surface)).unwrap_or_default();
+    let mut hashes: Vec<u32> = declared.iter().map(|(name, _)| name_hash(name)).collect();
     hashes.sort_unstable();
     hashes.dedup();
     hashes.into()

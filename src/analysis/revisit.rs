@@ -9,8 +9,8 @@ use super::blindness::is_blind;
 use super::edges::rebindings;
 use super::inputs::{Db, SourceFile};
 use super::question::{Kind, answer};
-use super::remembered::{Remembered, member_hashes};
-use super::traces::{Changes, NodeId, TextId, Traces};
+use super::remembered::{Remembered, name_hash};
+use super::traces::{Changes, Declared, NodeId, TextId, Traces, declared};
 use crate::model::RepoPath;
 
 /// What is known of a question.
@@ -33,22 +33,23 @@ struct Revisit<'a> {
 /// Returns which of `files`, the source files there are, must be resolved again. On the way the database comes to know what all files
 /// rebind and declare.
 pub(super) fn revisit(db: &dyn Db, traces: &Traces, changes: &Changes, files: &[SourceFile]) -> Vec<SourceFile> {
+    let declared = declared(db, changes);
     let mut revisit = Revisit {
         db,
         traces,
         changes,
         verdicts: vec![Verdict::Unknown; traces.len()],
         contents: changes.contents.iter().filter_map(|path| traces.text_id(path.as_str())).collect(),
-        members: traces.changed_members(db, changes),
+        members: traces.changed_members(&declared),
     };
-    let remembered = revisit.remember(files);
+    let remembered = revisit.remember(files, &declared);
     db.remember(remembered);
     files.iter().copied().filter(|file| !revisit.stays(*file)).collect()
 }
 
 impl Revisit<'_> {
     /// Gathers what all files contribute; those that the change may reach are asked, the others are remembered.
-    fn remember(&mut self, files: &[SourceFile]) -> Remembered {
+    fn remember(&mut self, files: &[SourceFile], declared: &Declared) -> Remembered {
         let (db, traces) = (self.db, self.traces);
         let mut rebound = Vec::new();
         let mut declaring = Vec::with_capacity(files.len());
@@ -56,10 +57,9 @@ impl Revisit<'_> {
             let path = file.path(db);
             let text = traces.text_id(path.as_str());
             let known = text.and_then(|text| traces.contribution(text));
-            let members = if self.changes.contents.contains(path) {
-                Some(member_hashes(db, file))
-            } else {
-                known.map(|known| known.members.clone())
+            let members = match declared.get(path) {
+                Some(now) => now.clone(),
+                None => known.map(|known| known.members.clone()),
             };
             declaring.push((file, members));
             let node = text.and_then(|text| traces.of_file(Kind::Rebindings, text));
@@ -107,7 +107,7 @@ impl Revisit<'_> {
             kind if is_blind(kind) => true,
             kind if kind.is_of_paths() => !self.changes.paths,
             kind if kind.is_of_content() => !self.contents.contains(&found.subject.text),
-            Kind::Members => !self.members.contains(&super::remembered::name_hash(subject.text)),
+            Kind::Members => !self.members.contains(&name_hash(subject.text)),
             // Asked when it is known what all files rebind; that is quick to look up.
             Kind::Rebound => false,
             _ => found.trace.as_ref().is_some_and(|trace| trace.iter().all(|asked| self.is_same(*asked))),

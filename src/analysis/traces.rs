@@ -3,7 +3,7 @@
 //! Must not answer anything itself. Invariant: all of it speaks of one state of the repository, in words that mean the same in every
 //! process, so that another one can tell from it which files a change reaches.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -130,18 +130,21 @@ impl Traces {
         id
     }
 
-    /// Returns the names whose members are other ones now than in the state this speaks of.
-    pub(super) fn changed_members(&self, db: &dyn Db, changes: &Changes) -> FxHashSet<u32> {
-        let mut changed = FxHashSet::default();
-        for path in &changes.contents {
-            let before = self.text_id(path.as_str()).and_then(|file| self.contribution(file));
-            changed.extend(before.iter().flat_map(|before| before.members.iter().copied()));
-            if let Some(file) = db.source_file(path.as_str()) {
-                changed.extend(member_hashes(db, file).iter().copied());
-            }
-        }
-        changed
+    /// Returns the hashes of the names whose members may be other ones now, where the files that changed declare what `declared` says.
+    pub(super) fn changed_members(&self, declared: &Declared) -> FxHashSet<u32> {
+        let before = |path: &RepoPath| self.text_id(path.as_str()).and_then(|file| self.contribution(file));
+        let before = declared.keys().filter_map(before).flat_map(|before| before.members.iter());
+        before.chain(declared.values().flatten().flatten()).copied().collect()
     }
+}
+
+/// The hashes of the members that files declare; `None` for files that are gone.
+pub(super) type Declared = BTreeMap<RepoPath, Option<Box<[u32]>>>;
+
+/// Returns what the files that changed declare.
+pub(super) fn declared(db: &dyn Db, changes: &Changes) -> Declared {
+    let source = |path: &RepoPath| db.source_file(path.as_str()).filter(|file| file.content(db) != Content::Absent);
+    changes.contents.iter().map(|path| (path.clone(), source(path).map(|file| member_hashes(db, file)))).collect()
 }
 
 /// Brings traces from the state they speak of to that of the database.
@@ -160,16 +163,14 @@ impl<'a> Advance<'a> {
 
     /// Queries that did not run since, and whose answers these changes do not decide, are as they were.
     pub(super) fn run(mut self, changes: &Changes) {
-        let members = self.traces.changed_members(self.db, changes);
-        for path in &changes.contents {
+        let declared = declared(self.db, changes);
+        let members = self.traces.changed_members(&declared);
+        for (path, declared) in declared {
             let file = self.traces.intern(path.as_str());
             let kinds = [Kind::ParseStatus, Kind::Surface, Kind::Text];
             self.open.extend(kinds.iter().filter_map(|kind| self.traces.of_file(*kind, file)));
-            match self.db.source_file(path.as_str()).filter(|file| file.content(self.db) != Content::Absent) {
-                Some(source) => {
-                    let members = member_hashes(self.db, source);
-                    self.traces.contributions.entry(file).or_default().members = members;
-                }
+            match declared {
+                Some(members) => self.traces.contributions.entry(file).or_default().members = members,
                 None => drop(self.traces.contributions.remove(&file)),
             }
         }
