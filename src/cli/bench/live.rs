@@ -4,6 +4,7 @@
 //! Must not touch any tree but its copy. Invariant: each sync is of exactly the edit it is named after, and everything that is compared is
 //! measured in turns.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ struct Edits {
     path: String,
     original: String,
     many: Vec<(String, String)>,
+    /// Edits so far, so that no two are the same, and which of them exported something last.
+    made: Cell<usize>,
+    exported: Cell<Option<usize>>,
 }
 
 impl Plan<'_> {
@@ -85,7 +89,7 @@ impl Plan<'_> {
             if run == 1 {
                 rounds = Table::default();
             }
-            self.round(run, &places, [&full, &sealed], &edits, &mut rounds)?;
+            self.round(&places, [&full, &sealed], &edits, &mut rounds)?;
         }
         table.absorb(rounds);
         self.switch(&places, &full, &mut table)?;
@@ -116,7 +120,7 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn round(&self, run: usize, places: &Places, warm: [&Warm; 2], edits: &Edits, table: &mut Table) -> io::Result<()> {
+    fn round(&self, places: &Places, warm: [&Warm; 2], edits: &Edits, table: &mut Table) -> io::Result<()> {
         let [full, sealed] = warm;
         // Files that were just edited are no measure of a check by seals.
         sealed.settle()?;
@@ -131,19 +135,19 @@ impl Plan<'_> {
         }
         table.add("`sync` of nothing, fresh process", "", process(&places.fresh, &["sync", "--json"])?);
 
-        edits.body(run)?;
+        edits.body()?;
         let written = full.meter.written();
         self.sync_everywhere("one body edit", ["≤ 4 ×", "≤ 7 ×"], places, warm, table)?;
         let [blocks, bytes] = full.meter.written();
         table.note("bytes written by the sync of one body edit, to the disk", (blocks - written[0]) as f64);
         table.note("bytes written by the sync of one body edit, handed to the system", (bytes - written[1]) as f64);
-        edits.export(run)?;
+        edits.export()?;
         self.sync_everywhere("one export edit", ["≤ 6 ×", "≤ 11 ×"], places, warm, table)?;
-        edits.many(run)?;
+        edits.many()?;
         self.sync_everywhere("body edits of 10 files", ["≤ 5 ×", "≤ 8 ×"], places, warm, table)?;
 
         // A question that meets one more edit.
-        edits.body(run + 1)?;
+        edits.body()?;
         for (daemon, check) in [(full, "full check"), (sealed, "sealed check")] {
             let name = format!("stale `callers` after one body edit, synced and answered, warm, {check}");
             table.add(&name, "≤ 6 ×", daemon.run(&callers)?.0);
@@ -234,27 +238,37 @@ impl Edits {
         let mut many = edit::spread(root, suffix, MANY + 1)?;
         many.retain(|(other, _)| *other != path);
         many.truncate(MANY);
-        Ok(Self { root: root.to_owned(), path, original, many })
+        Ok(Self { root: root.to_owned(), path, original, many, made: Cell::new(0), exported: Cell::new(None) })
     }
 
-    /// Edits a body; what the last round exported stays.
-    fn body(&self, run: usize) -> io::Result<()> {
-        let text = edit::with_moved_body(&self.path, &self.original, run).unwrap_or_default();
-        let before = run.checked_sub(1).and_then(|run| edit::with_export(&self.path, &text, run));
-        fs::write(self.root.join(&self.path), before.unwrap_or(text))
+    /// Edits a body; what was exported last stays.
+    fn body(&self) -> io::Result<()> {
+        self.write(self.next(), self.exported.get())
     }
 
-    /// Replaces what the last round exported.
-    fn export(&self, run: usize) -> io::Result<()> {
-        let text = edit::with_moved_body(&self.path, &self.original, run).unwrap_or_default();
-        fs::write(self.root.join(&self.path), edit::with_export(&self.path, &text, run).unwrap_or(text))
+    /// Replaces what was exported last, and moves the body, too.
+    fn export(&self) -> io::Result<()> {
+        let number = self.next();
+        self.exported.set(Some(number));
+        self.write(number, Some(number))
     }
 
-    fn many(&self, run: usize) -> io::Result<()> {
+    fn many(&self) -> io::Result<()> {
+        let number = self.next();
         for (path, original) in &self.many {
-            fs::write(self.root.join(path), edit::with_moved_body(path, original, run).unwrap_or_default())?;
+            fs::write(self.root.join(path), edit::with_moved_body(path, original, number).unwrap_or_default())?;
         }
         Ok(())
+    }
+
+    fn next(&self) -> usize {
+        self.made.replace(self.made.get() + 1)
+    }
+
+    fn write(&self, number: usize, exported: Option<usize>) -> io::Result<()> {
+        let text = edit::with_moved_body(&self.path, &self.original, number).unwrap_or_default();
+        let longer = exported.and_then(|exported| edit::with_export(&self.path, &text, exported));
+        fs::write(self.root.join(&self.path), longer.unwrap_or(text))
     }
 }
 
@@ -275,10 +289,10 @@ fn process(place: &Bench, arguments: &[&str]) -> io::Result<Sample> {
 
 /// Returns a function that the edited file defines, to ask for its callers.
 fn symbol_in(daemon: &Warm, path: &str) -> io::Result<String> {
-    let (_, out) = daemon.run(&["map", path, "--json", "--depth", "5"])?;
+    let (_, out) = daemon.run(&["map", path, "--json", "--depth", "5", "--limit", "50"])?;
     let answer: serde_json::Value = serde_json::from_str(&out).map_err(io::Error::other)?;
     let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let function = items.iter().find(|item| matches!(item["kind"].as_str(), Some("function" | "method")));
+    let function = items.iter().find(|item| matches!(item["kind"].as_str(), Some("function" | "method" | "class")));
     let name = function.and_then(|item| item["qualified_name"].as_str());
     // Below its file a name may stand more than once.
     let name = name.ok_or_else(|| io::Error::other(format!("`{path}` defines no function; name one with --symbol")))?;

@@ -425,7 +425,7 @@ fn questions(warm: &Warm, files: &[(String, String)]) -> io::Result<Vec<Vec<Stri
     for (path, _) in files.iter().step_by((files.len() / 8).max(1)).take(8) {
         let stem = path.rsplit('/').next().and_then(|name| name.split('.').next()).unwrap_or_default();
         found.extend([line(&["symbols", stem]), line(&["explore", &format!("{stem} return value")]), line(&["tests", path])]);
-        let (_, map) = warm.run(&["map", path, "--depth", "5", "--json"])?;
+        let (_, map) = warm.run(&["map", path, "--depth", "5", "--limit", "50", "--json"])?;
         let map: serde_json::Value = serde_json::from_str(&map).map_err(io::Error::other)?;
         let items = map["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         let functions = items.iter().filter(|item| matches!(item["kind"].as_str(), Some("function" | "method" | "class")));

@@ -25,17 +25,26 @@ pub fn notes(daemon: &Warm, path: &str, original: &str, root: &Path) -> io::Resu
     write(0)?;
     let once = fire(daemon, |_| Ok(()))?;
     let each = fire(daemon, |hook| write(hook as usize + 1))?;
-    let said = |what: &str, (syncs, published): (usize, usize)| {
+    let said = |what: &str, Fired { syncs, published, refused }: Fired| {
         let ratio = syncs as f64 / published.max(1) as f64;
         format!(
-            "{HOOKS} hooks in a second, {what}: {syncs} syncs, {published} published, {ratio:.2} syncs per published edit (to reach: ≤ 3)"
+            "{HOOKS} hooks in a second, {what}: {syncs} syncs, {published} published, {ratio:.2} syncs per published edit (to reach: ≤ 3); \
+             {refused} hooks refused while the tree did not rest"
         )
     };
     Ok(vec![said("after one edit", once), said("each after an edit", each)])
 }
 
-/// Fires all hooks within a second, each after what it is told to do before. Returns how many syncs there were, and how many published.
-fn fire(daemon: &Warm, before: impl Fn(u32) -> io::Result<()> + Sync) -> io::Result<(usize, usize)> {
+/// What hooks came to: syncs that ended, those of them that published, and hooks that were told that the tree does not rest.
+#[derive(Default)]
+struct Fired {
+    syncs: usize,
+    published: usize,
+    refused: usize,
+}
+
+/// Fires all hooks within a second, each after what it is told to do before.
+fn fire(daemon: &Warm, before: impl Fn(u32) -> io::Result<()> + Sync) -> io::Result<Fired> {
     let start = Instant::now();
     let outcomes: Vec<io::Result<String>> = std::thread::scope(|scope| {
         let hooks: Vec<_> = (0..HOOKS)
@@ -53,10 +62,17 @@ fn fire(daemon: &Warm, before: impl Fn(u32) -> io::Result<()> + Sync) -> io::Res
     });
     // Who shares a sync is told the same of it, to the last digit of its time.
     let mut syncs: BTreeMap<String, bool> = BTreeMap::new();
+    let mut fired = Fired::default();
     for outcome in outcomes {
-        let outcome = outcome?;
+        let outcome = match outcome {
+            Err(error) if error.to_string().contains("workspace_busy") => {
+                fired.refused += 1;
+                continue;
+            }
+            outcome => outcome?,
+        };
         let published = outcome.contains(r#""published":true"#);
         syncs.insert(outcome, published);
     }
-    Ok((syncs.len(), syncs.values().filter(|published| **published).count()))
+    Ok(Fired { syncs: syncs.len(), published: syncs.values().filter(|published| **published).count(), ..fired })
 }
