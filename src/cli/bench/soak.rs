@@ -285,7 +285,9 @@ impl Plan<'_> {
             let mut edited = Ok(());
             while edited.is_ok() && begun.elapsed() < LOAD {
                 edited = editor.edit();
-                let pause = editor.dice.below(120) as u64;
+                // In bursts, as tools edit, and with rests in which an answer has room.
+                let most = if editor.dice.below(4) > 0 { 20 } else { 1_500 };
+                let pause = editor.dice.below(most) as u64;
                 std::thread::sleep(Duration::from_millis(pause));
             }
             stop.store(true, Ordering::Relaxed);
