@@ -116,6 +116,8 @@ impl Shift {
             Ok(source) => {
                 desk.note_watch(Some(&source.health()));
                 self.source = Some(source);
+                // What changed before was not seen.
+                self.unpublished = Some(Instant::now());
             }
             Err(error) => {
                 tracing::warn!(%error, "a worktree is not watched");

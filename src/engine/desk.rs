@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::{self, Config, Watch};
 use crate::parse::Parser;
-use crate::store::{Cache, Generation, KeptGeneration};
+use crate::store::{Cache, Generation, KeptGeneration, StoreError};
 use crate::watch::{Health, Hint, WatchedTree};
 
 use super::EngineError;
@@ -144,8 +144,18 @@ impl Desk {
         Ok(())
     }
 
-    /// Syncs although nobody asked for it.
+    /// Syncs although nobody asked for it, where an index made by the rules of this desk serves: an index that is not there is not made,
+    /// and one that another configuration of the scope made is its own business.
     pub(super) fn sync_unasked(&self) -> Result<(), Refusal> {
+        let serving = match self.pin() {
+            Err(EngineError::Read(StoreError::Missing)) => return Ok(()),
+            serving => serving?,
+        };
+        let is_own = serving.identity().rules == self.scope.rules();
+        self.keep_open(serving);
+        if !is_own {
+            return Ok(());
+        }
         self.build(Basis::Everything, self.scope.limits().build(), None).map(drop)
     }
 

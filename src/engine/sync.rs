@@ -362,7 +362,7 @@ impl<'a> Build<'a> {
             written = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?.map(|written| (written, resolved));
             self.in_time()?;
         }
-        let (Written { staged, outcome, entries }, resolved) = match written {
+        let (Written { mut staged, outcome, entries }, resolved) = match written {
             Some(written) => written,
             None => {
                 self.complete(included(capture), &failures, basics.facts.as_deref(), &mut contents)?;
@@ -386,13 +386,14 @@ impl<'a> Build<'a> {
         if after.state != state {
             return Ok(Attempt::Moved);
         }
-        self.keep_traces(staged.id());
+        let traces = self.traces();
+        staged.leave_room_for_traces(traces.as_ref().map_or(0, |traces| traces.len() as u64));
         self.clock.lap("traces");
         let published = debug_span!("publish", peak_memory_bytes = peak_memory())
             .in_scope(|| staged.publish())
             .map_err(EngineError::Write)?;
         self.memory.published = Some(LastPublished { id: published.id, edges: resolved.edges, same_modules: true, entries });
-        self.memory.traced = Some(published.id);
+        self.keep_traces(published.id, traces.as_deref());
         self.clock.lap("publish");
         let outcome = BuildOutcome {
             elapsed_seconds: begun.elapsed().as_secs_f64(),

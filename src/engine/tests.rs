@@ -75,9 +75,13 @@ impl Fixture {
     }
 
     fn engine_of(&self, cache: &str, settings: &str, parser: Arc<dyn Parser>) -> Desk {
+        self.desk_of(cache, settings, "", parser)
+    }
+
+    fn desk_of(&self, cache: &str, settings: &str, of_scope: &str, parser: Arc<dyn Parser>) -> Desk {
         let environment = Environment { current_dir: self.root(), ..Environment::default() };
         let text = format!(
-            "cache_dir = {:?}\n{settings}\n[scopes.test]\nroot = {:?}\ninclude_untracked = true\n",
+            "cache_dir = {:?}\n{settings}\n[scopes.test]\nroot = {:?}\ninclude_untracked = true\n{of_scope}\n",
             self.folder.path().canonicalize().expect("it exists").join(cache),
             self.root().canonicalize().expect("it exists"),
         );

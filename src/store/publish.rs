@@ -52,6 +52,8 @@ pub struct Staged<'a> {
     moved_sources: bool,
     /// Whether it shares the database of its parent.
     shares: bool,
+    /// The size of the traces that are to stand beside it; those that are there stay where it says nothing.
+    traces_bytes: Option<u64>,
 }
 
 /// What publishing did.
@@ -186,6 +188,7 @@ impl BuildLock {
             coverage: Coverage::default(),
             totals: Totals::default(),
             moved_sources: false,
+            traces_bytes: None,
             shares: false,
         };
         let guard = overlay::guard(&temporary.join("graph.sqlite"));
@@ -225,6 +228,11 @@ impl Staged<'_> {
     /// Returns whether sources stand elsewhere than what it was made from said.
     pub fn has_moved_sources(&self) -> bool {
         self.moved_sources
+    }
+
+    /// Takes into account how large the traces will be that are kept once it is published.
+    pub fn leave_room_for_traces(&mut self, bytes: u64) {
+        self.traces_bytes = Some(bytes);
     }
 
     /// Returns what the generation holds, as it will say itself.
@@ -315,7 +323,8 @@ impl Staged<'_> {
                 packs.extend(seal.packs);
             }
         }
-        size += places.traces().metadata().map_or(0, |metadata| metadata.len());
+        let present = || places.traces().metadata().map_or(0, |metadata| metadata.len());
+        size += self.traces_bytes.unwrap_or_else(present);
         let of_packs = packs.iter().map(|pack| places.packs().join(format!("{pack}.pack")));
         size + of_packs.map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum::<u64>()
     }

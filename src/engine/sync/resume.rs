@@ -149,17 +149,22 @@ impl Build<'_> {
         self.memory.traced = None;
     }
 
-    /// Keeps for the next process what was asked to resolve a generation that is about to be published. That stands without.
-    pub(super) fn keep_traces(&mut self, of: GenerationId) {
-        let kept = match debug_span!("traces").in_scope(|| self.memory.database.image()) {
-            Ok(image) => self.lock.write_traces(of, &self.traces_key(), &image).map_err(EngineError::Write),
-            Err(error) => Err(error.into()),
-        };
+    /// Returns what was asked to resolve the generation that is about to be published, for the next process. That stands without.
+    pub(super) fn traces(&mut self) -> Option<Vec<u8>> {
+        let image = debug_span!("traces").in_scope(|| self.memory.database.image());
         // Until it is published they speak of no generation that serves.
         self.memory.traced = None;
-        if let Err(error) = kept {
+        image.inspect_err(|error| tracing::debug!(%error, "what was asked to resolve the repository is not known")).ok()
+    }
+
+    /// Keeps them for the generation that was published. Not before: were that refused, those of the one which serves on would be lost.
+    pub(super) fn keep_traces(&mut self, of: GenerationId, traces: Option<&[u8]>) {
+        if let Some(traces) = traces
+            && let Err(error) = self.lock.write_traces(of, &self.traces_key(), traces)
+        {
             tracing::debug!(%error, "what was asked to resolve the repository was not kept");
         }
+        self.memory.traced = Some(of);
     }
 
     fn traces_key(&self) -> ContentHash {

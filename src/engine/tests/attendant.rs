@@ -151,6 +151,30 @@ fn it_publishes_by_itself_when_it_is_to_and_git_is_not_at_work() {
 }
 
 #[test]
+fn it_publishes_what_changed_before_it_watched_and_nothing_over_the_index_of_others() {
+    let fixture = Fixture::small();
+    fixture.engine().sync().expect("the first build");
+    fixture.write("util.py", RENAMED);
+    let attended = Attended::new(fixture.engine(), Some(Duration::from_millis(1)));
+    let desk = &attended.desk;
+    wait_for("a publication", || count(desk, "welcome", OnStale::Refuse) == Ok(1));
+
+    // The scope has another configuration since, which this desk does not know.
+    let parser = Arc::new(InProcessParser);
+    let other = fixture.desk_of("cache", "", "exclude = [\"util.py\"]", parser);
+    other.sync().expect("synced");
+    attended.hint("util.py");
+    attended.wait_for_turns();
+    assert_eq!(count(&other, "welcome", OnStale::Refuse), Ok(0));
+
+    // Nor is an index made that was cleared.
+    other.clear().expect("cleared");
+    attended.hint("util.py");
+    attended.wait_for_turns();
+    assert!(!other.is_indexed());
+}
+
+#[test]
 fn it_ends_with_the_desk() {
     let fixture = Fixture::small();
     let Attended { desk, hints, asked, attendant } = Attended::new(fixture.engine(), None);
