@@ -264,8 +264,11 @@ impl Plan<'_> {
                             let span = [asked, Instant::now()];
                             let (out, err) = texts(&ran.said);
                             if ran.status > 1 {
-                                // A tree that does not rest may be refused, and nothing else may be.
-                                let busy = ["workspace_busy", "code_changed"].iter().any(|code| err.contains(code));
+                                // A tree that does not rest may be refused, and a file that is asked about may have moved; nothing else
+                                // may fail. At rest all of it is compared.
+                                let busy = ["workspace_busy", "code_changed", "code_target_missing"]
+                                    .iter()
+                                    .any(|code| err.contains(code));
                                 refused.fetch_add(1, Ordering::Relaxed);
                                 if !busy {
                                     wrong.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{words:?} failed: {err}"));
