@@ -57,20 +57,22 @@ pub fn with_export(path: &str, source: &str, run: usize) -> Option<String> {
     Some(format!("{source}{function}"))
 }
 
-/// Returns the paths of up to `most` source files below a folder whose bodies can be edited, spread over all there are, with their text.
-pub fn spread(root: &Path, suffix: &str, most: usize) -> io::Result<Vec<(String, String)>> {
+/// Returns the paths of up to `most` source files below a folder, evenly spread over all there are, with their text; `with_bodies` takes only
+/// those whose bodies can be edited.
+pub fn spread(root: &Path, suffix: &str, most: usize, with_bodies: bool) -> io::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     each_source(root, &mut |path, _| {
         if path.rsplit_once('.').is_some_and(|(_, own)| own == suffix)
             && let Ok(source) = fs::read_to_string(root.join(path))
-            && with_body_edit(path, &source, 0).is_some()
+            && (!with_bodies || with_body_edit(path, &source, 0).is_some())
         {
             found.push((path.to_owned(), source));
         }
     })?;
     found.sort();
-    let step = (found.len() / most.max(1)).max(1);
-    Ok(found.into_iter().step_by(step).take(most).collect())
+    let (count, most) = (found.len(), most.min(found.len()));
+    let mut chosen = (0..most).map(|at| at * count / most).peekable();
+    Ok(found.into_iter().enumerate().filter(|(at, _)| chosen.next_if_eq(at).is_some()).map(|(_, file)| file).collect())
 }
 
 /// Returns the largest source file below a folder whose body can be edited, as a path below it; the first of equals by name.

@@ -123,7 +123,8 @@ impl Plan<'_> {
 
     fn round(&self, places: &Places, warm: [&Warm; 2], edits: &Edits, table: &mut Table) -> io::Result<()> {
         let [full, sealed] = warm;
-        // Files that were just edited are no measure of a check by seals.
+        // What others edited meanwhile is no part of what is measured, and files that were just edited are no measure of a check by seals.
+        full.run(&["sync", "--json"])?;
         sealed.settle()?;
         self.floors(places, table)?;
         let symbol = self.symbol.map_or_else(|| symbol_in(full, &edits.path), |symbol| Ok(symbol.to_owned()))?;
@@ -189,18 +190,18 @@ impl Plan<'_> {
         let tree = &places.full.root;
         let mut files = Vec::new();
         for suffix in ["py", "go", "rs", "ts", "tsx", "js", "mjs"] {
-            files.extend(edit::spread(tree, suffix, SWITCHED - files.len())?);
+            files.extend(edit::spread(tree, suffix, SWITCHED - files.len(), false)?);
         }
         let name = format!("a branch switched, {} files", grouped(files.len() as u64));
         let against = "cold `index`";
         for run in 0..self.runs.min(3) {
             let go = |other: bool, number: usize| -> io::Result<()> {
                 for (place, (path, original)) in files.iter().enumerate() {
-                    let edited = edit::with_moved_body(path, original, number);
-                    // A tenth of the files gets a function that others may use.
-                    let edited = edited.and_then(|text| {
-                        if place.is_multiple_of(10) { edit::with_export(path, &text, number) } else { Some(text) }
-                    });
+                    // A tenth of the files, and what has no body, gets a function that others may use.
+                    let edited = match edit::with_moved_body(path, original, number) {
+                        Some(text) if !place.is_multiple_of(10) => Some(text),
+                        text => edit::with_export(path, text.as_deref().unwrap_or(original), number),
+                    };
                     let text = if other { edited.as_deref().unwrap_or(original) } else { original };
                     fs::write(tree.join(path), text)?;
                 }
@@ -235,7 +236,7 @@ impl Edits {
             return Err(missing(&path));
         }
         let suffix = path.rsplit_once('.').map_or("", |(_, suffix)| suffix);
-        let mut many = edit::spread(root, suffix, MANY + 1)?;
+        let mut many = edit::spread(root, suffix, MANY + 1, true)?;
         many.retain(|(other, _)| *other != path);
         many.truncate(MANY);
         Ok(Self { root: root.to_owned(), path, original, many, made: Cell::new(0), exported: Cell::new(None) })

@@ -76,15 +76,13 @@ impl Past {
         past.entry(path.to_owned()).or_default().push(Version { hash, since });
     }
 
-    /// Returns whether a file may have had this content at some moment of a span.
-    fn allows(&self, path: &str, hash: &str, [asked, answered]: [Instant; 2]) -> bool {
+    /// Returns whether a file may have had this content, or not have been there, at some moment of a span.
+    fn allows(&self, path: &str, hash: Option<&str>, [asked, answered]: [Instant; 2]) -> bool {
         let past = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(versions) = past.get(path) else { return true };
         (0..versions.len()).any(|at| {
             let gone = versions.get(at + 1).map(|next| next.since[1]);
-            versions[at].hash.as_deref() == Some(hash)
-                && versions[at].since[0] <= answered
-                && gone.is_none_or(|gone| gone >= asked)
+            versions[at].hash.as_deref() == hash && versions[at].since[0] <= answered && gone.is_none_or(|gone| gone >= asked)
         })
     }
 }
@@ -206,7 +204,7 @@ impl Plan<'_> {
         let fresh_place = Bench::new(&scratch, "fresh", &tree, "full")?;
         let mut files = Vec::new();
         for suffix in ["py", "go", "rs", "ts", "js"] {
-            files.extend(edit::spread(&tree, suffix, 40)?);
+            files.extend(edit::spread(&tree, suffix, 40, true)?);
         }
         if files.is_empty() {
             return Err(io::Error::other("no source file has a body to edit"));
@@ -264,13 +262,11 @@ impl Plan<'_> {
                             let span = [asked, Instant::now()];
                             let (out, err) = texts(&ran.said);
                             if ran.status > 1 {
-                                // A tree that does not rest may be refused, and a file that is asked about may have moved; nothing else
-                                // may fail. At rest all of it is compared.
-                                let busy = ["workspace_busy", "code_changed", "code_target_missing"]
-                                    .iter()
-                                    .any(|code| err.contains(code));
                                 refused.fetch_add(1, Ordering::Relaxed);
-                                if !busy {
+                                // A tree that does not rest may be refused, and what was not there; nothing else may be.
+                                let busy = ["workspace_busy", "code_changed"].iter().any(|code| err.contains(code));
+                                let missing = err.contains("code_target_missing") && past.allows(words[1], None, span);
+                                if !busy && !missing {
                                     wrong.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{words:?} failed: {err}"));
                                 }
                                 continue;
@@ -350,7 +346,7 @@ impl Plan<'_> {
         memory: &[[u64; 3]],
     ) -> Soaked {
         let mut report = format!(
-            "{} s, {} clients, check `{}`, seed {}\n- {} edits; {} answers under load, {} refused while the tree did not rest\n\
+            "{} s, {} clients, check `{}`, seed {}\n- {} edits; {} answers under load, {} refused, since the tree did not rest or what was asked about was gone\n\
              - {} answers at rest in {rounds} rounds, each compared with a fresh process's\n- wrong answers: {}\n",
             self.time.as_secs(),
             self.clients,
@@ -411,7 +407,7 @@ fn impossible(answer: &str, past: &Past, span: [Instant; 2]) -> Option<String> {
             serde_json::Value::Object(fields) => {
                 if let (Some(path), Some(hash)) = (fields.get("path"), fields.get("file_sha256"))
                     && let (Some(path), Some(hash)) = (path.as_str(), hash.as_str())
-                    && !past.allows(path, hash, span)
+                    && !past.allows(path, Some(hash), span)
                 {
                     return Some(format!("`{path}` was not {hash} at any moment between question and answer"));
                 }
