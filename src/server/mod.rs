@@ -4,3 +4,4 @@
 //! nothing a peer sends is believed before it is bounded and parsed.
 
 pub mod daemon;
+pub mod memory;

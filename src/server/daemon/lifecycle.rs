@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::parse::{Memory, memory_of};
+use crate::server::memory;
 
 use super::place::{self, Claim, Place};
 use super::{Report, Service, connection};
@@ -152,6 +153,7 @@ impl Drop for Connected {
 /// # Errors
 /// When another one is there, or the system refuses.
 pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, DaemonError> {
+    memory::keep_little();
     let place = &options.place;
     let claim = place.take().map_err(DaemonError::Place)?.ok_or(DaemonError::Runs)?;
     let (leaving, reasons) = mpsc::channel();
@@ -193,7 +195,7 @@ pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, Daemon
             tidied = last;
         }
         if is_pause || has_let_go {
-            return_memory();
+            memory::give_back();
         }
     };
     tracing::info!(why, "the daemon leaves");
@@ -228,15 +230,6 @@ fn is_over(
         return Some("its program is gone");
     }
     shared.is_idle().then_some("nobody asked for long")
-}
-
-/// Gives memory that was freed back to the system: a build needs much for a moment, on many threads, and the allocator keeps it.
-fn return_memory() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it may be called at any time from any thread.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 fn hear_signals(leaving: mpsc::Sender<&'static str>) -> io::Result<()> {
