@@ -19,16 +19,22 @@ use super::attendant::{Attendant, Begin};
 use super::journal::Difference;
 use super::look::{Departure, Look, Looks};
 use super::owner::{Engine, Order};
-use super::report::{BuildOutcome, Cleared};
+use super::report::{BuildOutcome, BuildStatus, Cleared};
 use super::scope::Scope;
 use super::sync::Basis;
-use super::turnstile::Turnstile;
+use super::turnstile::{Turn, Turnstile};
 
 /// Why a request was refused; several that were answered together share it.
 type Refusal = Arc<EngineError>;
 
 /// Most generations that are held open for the next requests. Each has a reader of its own, so that so many can be asked at once.
 const MOST_OPEN: usize = 4;
+
+/// Time between the beginnings of two syncs while requests for them come close on each other, as of hooks that fire all at once.
+const PACE: Duration = Duration::from_millis(500);
+
+/// How long after a build that met a worktree which does not rest it is tried again, at first; the wait doubles.
+const UNREST: Duration = Duration::from_millis(50);
 
 /// Owns the engine of one scope, and lets many threads use it.
 #[derive(Debug)]
@@ -80,7 +86,7 @@ impl Desk {
             scope,
             cache,
             engine: Mutex::new(engine),
-            builds: Turnstile::default(),
+            builds: Turnstile::paced(PACE, is_vain),
             looks,
             open: Mutex::default(),
             hall: Mutex::new(Hall { visitors: 0, used: Instant::now(), ahead: None }),
@@ -103,10 +109,10 @@ impl Desk {
     }
 
     /// Brings the published generation up to date; builds the first one when there is none. Those who come while a sync runs share the
-    /// next one.
+    /// next one. While the worktree changes under it, it is tried again, for as long as a question may take.
     ///
     /// # Errors
-    /// When the worktree cannot be read or keeps changing, the store fails, or `build_seconds` pass; what was published stays.
+    /// When the worktree cannot be read or does not come to rest, the store fails, or `build_seconds` pass; what was published stays.
     pub fn sync(&self) -> Result<BuildOutcome, Refusal> {
         self.outcome_of(Basis::Everything, self.scope.limits().build())
     }
@@ -156,20 +162,53 @@ impl Desk {
         if !is_own {
             return Ok(());
         }
-        self.build(Basis::Everything, self.scope.limits().build(), None).map(drop)
+        let tired = Instant::now() + self.scope.limits().query();
+        self.build_at_rest(Turn::Paced, self.scope.limits().build(), None, tired).map(drop)
     }
 
     fn outcome_of(&self, basis: Basis, limit: Duration) -> Result<BuildOutcome, Refusal> {
         let _visit = self.visit();
-        self.build(basis, limit, None).map(|built| built.outcome.clone())
+        let now = Instant::now();
+        let built = match basis {
+            Basis::Everything => self.build_at_rest(Turn::Paced, limit, None, now + self.scope.limits().query()),
+            Basis::Nothing | Basis::Verified => self.build(basis, Turn::AtOnce, now + limit, limit, None),
+        };
+        built.map(|built| built.outcome.clone())
     }
 
-    /// Syncs for a question, which may have found out how the worktree differs.
-    pub(super) fn sync_from(&self, departure: Option<Departure>) -> Result<Arc<Built>, Refusal> {
-        self.build(Basis::Everything, self.scope.limits().build(), departure)
+    /// Syncs for a question, which may have found out how the worktree differs. While that does not rest it is tried again, until `tired`.
+    pub(super) fn sync_from(&self, departure: Option<Departure>, tired: Instant) -> Result<Arc<Built>, Refusal> {
+        self.build_at_rest(Turn::AtOnce, self.scope.limits().build(), departure, tired)
     }
 
-    fn build(&self, basis: Basis, limit: Duration, departure: Option<Departure>) -> Result<Arc<Built>, Refusal> {
+    /// Syncs, and tries it again while the worktree does not rest, with pauses in between.
+    fn build_at_rest(
+        &self,
+        mut turn: Turn,
+        limit: Duration,
+        mut departure: Option<Departure>,
+        tired: Instant,
+    ) -> Result<Arc<Built>, Refusal> {
+        let (end, mut pause) = (Instant::now() + limit, UNREST);
+        loop {
+            match self.build(Basis::Everything, turn, end, limit, departure.take()) {
+                Err(error) if error.is_of_unrest() && Instant::now() + pause < end.min(tired) => {
+                    turn = Turn::After(Instant::now() + pause);
+                    pause = (pause * 2).min(PACE);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn build(
+        &self,
+        basis: Basis,
+        turn: Turn,
+        end: Instant,
+        limit: Duration,
+        departure: Option<Departure>,
+    ) -> Result<Arc<Built>, Refusal> {
         let run = |deadline: Instant| {
             let mut engine = self.engine();
             let open = self.take_open().filter(|_| basis != Basis::Nothing);
@@ -180,7 +219,7 @@ impl Desk {
             }
             built
         };
-        let built = self.builds.pass(basis, Instant::now() + limit, run);
+        let built = self.builds.pass(basis, turn, end, run);
         built.unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })))
     }
 
@@ -381,6 +420,11 @@ impl Desk {
             engine
         })
     }
+}
+
+/// Returns whether a sync found nothing to do.
+fn is_vain(built: &Result<Arc<Built>, Refusal>) -> bool {
+    built.as_ref().is_ok_and(|built| built.outcome.status == BuildStatus::Unchanged)
 }
 
 /// The time that a request is at the desk.

@@ -56,7 +56,7 @@ pub enum EngineError {
     Changed,
     #[error("this is not the expected fingerprint")]
     Fingerprint,
-    #[error("the worktree kept changing during the build")]
+    #[error("the worktree kept changing meanwhile")]
     Busy,
     #[error("not done within {limit:?}")]
     Timeout { limit: Duration },
@@ -69,6 +69,15 @@ impl EngineError {
     /// Returns the error of shared work as the one of a request that took part.
     pub(super) fn of_shared(error: Arc<Self>) -> Self {
         Arc::try_unwrap(error).unwrap_or_else(Self::Shared)
+    }
+
+    /// Returns whether the worktree changed meanwhile, so that it is worth to try again.
+    pub(super) fn is_of_unrest(&self) -> bool {
+        match self {
+            Self::Busy | Self::Workspace(WorkspaceError::Unstable { .. }) => true,
+            Self::Shared(error) => error.is_of_unrest(),
+            _ => false,
+        }
     }
 
     /// Returns the error code of the contract.

@@ -84,6 +84,9 @@ pub struct Answer<R> {
 /// Most times that a generation is looked for while others publish.
 const MAX_ROUNDS: u32 = 8;
 
+/// So often a question is asked that syncs first, however long that takes.
+const MOST_ATTEMPTS: u32 = 3;
+
 /// What stands beside the generation that answers.
 enum Beside {
     Nothing,
@@ -116,7 +119,7 @@ impl Desk {
     /// together share the looks at the worktree, each of which began after they needed it.
     ///
     /// Under [`OnStale::Sync`] a stale or damaged generation is synced first, and the operation run once more when the worktree changes
-    /// under it. Nothing is indexed that never was.
+    /// under it, again and again for as long as the request may take. Nothing is indexed that never was.
     ///
     /// # Errors
     /// With the code that the contract has for it: see [`EngineError::code`].
@@ -126,9 +129,11 @@ impl Desk {
         }
         let _visit = self.visit();
         let mut taken = baseline::take(self.cache(), admission.baseline);
+        // Nobody asks a worktree that does not rest for longer.
+        let tired = Instant::now() + admission.limit;
         let mut synced: Option<Arc<Built>> = None;
         if admission.on_stale == OnStale::Sync && self.cache().has_damage_mark() {
-            synced = Some(self.sync_from(None)?);
+            synced = Some(self.sync_from(None, tired)?);
         }
         // What the worktree was after the request arrived, as far as a sync has seen it.
         let mut seen = synced.as_ref().map(|built| Arc::clone(&built.look));
@@ -136,20 +141,23 @@ impl Desk {
         let mut deadline = Instant::now() + admission.limit;
         loop {
             attempts += 1;
-            let may_sync = admission.on_stale == OnStale::Sync && attempts < 3;
+            let syncs = admission.on_stale == OnStale::Sync;
+            let may_sync = syncs && (attempts < MOST_ATTEMPTS || Instant::now() < tired);
             let departure = match self.admit(admission, deadline, seen.take(), &mut taken, &mut operation) {
                 Ok(Some(answer)) => {
                     return Ok(Answer { synced: synced.map(|built| built.outcome.clone()), ..answer });
                 }
                 // Someone published meanwhile; what they did need not be done again.
-                Ok(None) if attempts < MAX_ROUNDS => continue,
+                Ok(None) if attempts < MAX_ROUNDS || syncs && Instant::now() < tired => continue,
                 Ok(None) => return Err(EngineError::Busy.into()),
                 Err(Refused::Stale(departure)) if may_sync => Some(departure),
-                Err(Refused::Error(EngineError::Read(StoreError::Damaged { .. }))) if may_sync => None,
+                Err(Refused::Error(EngineError::Read(StoreError::Damaged { .. }))) if syncs && attempts < MOST_ATTEMPTS => None,
+                Err(Refused::Error(error)) if may_sync && error.is_of_unrest() => None,
+                Err(Refused::Stale(_)) if syncs => return Err(EngineError::Busy.into()),
                 Err(Refused::Stale(_)) => return Err(EngineError::Changed.into()),
                 Err(Refused::Error(error)) => return Err(error.into()),
             };
-            let built = self.sync_from(departure)?;
+            let built = self.sync_from(departure, tired)?;
             seen = Some(Arc::clone(&built.look));
             synced = Some(built);
             deadline = Instant::now() + admission.limit;

@@ -11,7 +11,7 @@ use crate::workspace::{Capture, Spare, Visitor};
 use super::EngineError;
 use super::report::now;
 use super::scope::Scope;
-use super::turnstile::Turnstile;
+use super::turnstile::{Turn, Turnstile};
 
 /// How much a check looked at, and how long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,8 @@ impl Looks {
     /// Takes a look, or shares one that begins from now on; `limit` is the time that `deadline` came from.
     pub fn look(&self, scope: &Scope, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
         let run = |until: Instant| Look::take(scope, until, &|_, _| true, &|_, _, _| {}).map(Arc::new).map_err(Arc::new);
-        let shared = self.turnstile.pass((), deadline, run).unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })));
+        let shared =
+            self.turnstile.pass((), Turn::AtOnce, deadline, run).unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })));
         shared.map_err(EngineError::of_shared)
     }
 

@@ -642,7 +642,7 @@ fn while_changing<R>(moment: Moment, mut change: impl FnMut(usize) + 'static, ru
 #[test]
 fn a_worktree_that_keeps_changing_is_busy_and_the_index_serves() {
     let fixture = Fixture::small();
-    let engine = fixture.engine();
+    let engine = fixture.engine_with("cache", "[limits]\nquery_seconds = 1");
     engine.index().expect("indexed");
     let file = fixture.root().join("util.py");
     let grow = move |times: usize| std::fs::write(&file, format!("{UTIL}# {times}\n")).expect("written");
@@ -650,6 +650,11 @@ fn a_worktree_that_keeps_changing_is_busy_and_the_index_serves() {
     for moment in [Moment::Opened, Moment::Listed] {
         let sync = while_changing(moment, grow.clone(), || engine.sync().map(|outcome| outcome.status));
         assert_eq!(sync.map_err(|error| error.code()), Err("workspace_busy"), "{moment:?}");
+        let asked = while_changing(moment, grow.clone(), || {
+            let admission = Admission { limit: std::time::Duration::from_millis(300), ..admission(OnStale::Sync) };
+            engine.ask(admission, |_| ()).map(drop).map_err(|error| error.code())
+        });
+        assert_eq!(asked, Err("workspace_busy"), "whoever asked for a sync is not told to ask for one, {moment:?}");
         let index = while_changing(moment, grow.clone(), || fixture.engine().index().map(|outcome| outcome.status));
         assert_eq!(index.map_err(|error| error.code()), Err("workspace_busy"), "{moment:?}");
         fixture.write("util.py", UTIL);
@@ -657,6 +662,28 @@ fn a_worktree_that_keeps_changing_is_busy_and_the_index_serves() {
     }
     let asked = while_changing(Moment::Opened, grow, || count(&engine, "greet", OnStale::Refuse));
     assert_eq!(asked, Err("workspace_busy"));
+}
+
+#[test]
+fn a_sync_waits_for_a_worktree_to_come_to_rest() {
+    for on_stale in [None, Some(OnStale::Sync)] {
+        let fixture = Fixture::small();
+        let engine = fixture.engine();
+        engine.index().expect("indexed");
+        fixture.write("late.py", "def late(): pass\n");
+        let file = fixture.root().join("util.py");
+        // Six builds are given up, and the seventh finds the worktree at rest.
+        let grow = move |times: usize| {
+            if times < 12 {
+                std::fs::write(&file, format!("{UTIL}# {times}\n")).expect("written");
+            }
+        };
+        let outcome = while_changing(Moment::Listed, grow, || match on_stale {
+            None => engine.sync().map(drop).map_err(|error| error.code()),
+            Some(on_stale) => count(&engine, "late", on_stale).map(drop),
+        });
+        assert_eq!((outcome, count(&engine, "late", OnStale::Refuse)), (Ok(()), Ok(1)));
+    }
 }
 
 #[test]

@@ -1,17 +1,36 @@
 //! The turnstile before work that requests share: one round of it runs at a time, and others wait for the next one together.
 //!
 //! Must not know what the work is. Invariant: what a request is given came of a round that began after the request arrived. Who arrives
-//! while a round runs waits for the next one of its kind, which all share who came before it began.
+//! while a round runs waits for the next one of its kind, which all share who came before it began; where requests come close on each
+//! other, that one begins a little later, so that more of them share it.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// After so many rounds in a row that were in vain, others are not begun at once.
+const MOST_IN_VAIN: u32 = 2;
+
+/// When a request wants its round to begin. A round begins when the first of those who share it wants it to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// As soon as nothing else runs.
+    AtOnce,
+    /// As soon as nothing else runs, unless requests come close on each other.
+    Paced,
+    /// Not before.
+    After(Instant),
+}
 
 /// Lets requests through to rounds of work, those of one kind `K` together. `T` is what a round gives to each of them.
 #[derive(Debug)]
 pub(super) struct Turnstile<K, T> {
     hall: Mutex<Hall<K, T>>,
     changed: Condvar,
+    /// Time between the beginnings of two rounds while requests come close on each other.
+    pace: Duration,
+    /// Whether a round need not have been.
+    is_vain: fn(&T) -> bool,
 }
 
 #[derive(Debug)]
@@ -21,14 +40,27 @@ struct Hall<K, T> {
     is_running: bool,
     /// Numbers that were given out, to rounds and requests.
     given: u64,
+    /// When the last round began.
+    begun: Option<Instant>,
+    /// How many rounds in a row were in vain, each begun soon after the one before.
+    in_vain: u32,
 }
 
 #[derive(Debug)]
 struct Round<K, T> {
     kind: K,
     stage: Stage<T>,
-    /// Until when each request waits.
-    patience: BTreeMap<u64, Instant>,
+    /// Those who share it.
+    requests: BTreeMap<u64, Patience>,
+}
+
+/// How long a request waits.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// For its round to begin.
+    from: Instant,
+    /// For its end.
+    until: Instant,
 }
 
 #[derive(Debug)]
@@ -42,8 +74,16 @@ enum Stage<T> {
 
 impl<K, T> Default for Turnstile<K, T> {
     fn default() -> Self {
-        let hall = Hall { rounds: BTreeMap::new(), is_running: false, given: 0 };
-        Self { hall: Mutex::new(hall), changed: Condvar::new() }
+        Self::paced(Duration::ZERO, |_| false)
+    }
+}
+
+impl<K, T> Turnstile<K, T> {
+    /// Returns a turnstile at which a round begins no sooner than `pace` after the one before, as long as requests come while a round runs
+    /// or rounds are in vain.
+    pub fn paced(pace: Duration, is_vain: fn(&T) -> bool) -> Self {
+        let hall = Hall { rounds: BTreeMap::new(), is_running: false, given: 0, begun: None, in_vain: 0 };
+        Self { hall: Mutex::new(hall), changed: Condvar::new(), pace, is_vain }
     }
 }
 
@@ -52,10 +92,13 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
     ///
     /// One of those who share a round runs it, on its own thread: the one that has most time, so that the round may take as long as
     /// anybody waits for it. It is told until when that is.
-    pub fn pass(&self, kind: K, deadline: Instant, run: impl FnOnce(Instant) -> T) -> Option<T> {
+    pub fn pass(&self, kind: K, turn: Turn, deadline: Instant, run: impl FnOnce(Instant) -> T) -> Option<T> {
         let mut hall = self.hall();
         let me = hall.number();
-        let mut round = hall.enter(kind, me, deadline);
+        let patience = Patience { from: hall.beginning(turn, deadline, self.pace), until: deadline };
+        let mut round = hall.enter(kind, me, patience);
+        // It may be ready sooner now than others who share it thought.
+        self.changed.notify_all();
         while !hall.is_turn_of(round, me) {
             match hall.stage(round) {
                 Some(Stage::Done(outcome)) => {
@@ -66,23 +109,30 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
                 Some(Stage::Waiting | Stage::Running) => {}
                 Some(Stage::Abandoned) | None => {
                     hall.leave(round, me);
-                    round = hall.enter(kind, me, deadline);
+                    round = hall.enter(kind, me, patience);
                     continue;
                 }
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            let mut left = deadline.saturating_duration_since(now);
             if left.is_zero() {
                 hall.leave(round, me);
                 // It may have been the one to run the round.
                 self.changed.notify_all();
                 return None;
             }
+            if let Some(from) = hall.readiness(round).filter(|from| *from > now) {
+                left = left.min(from - now);
+            }
             hall = self.changed.wait_timeout(hall, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let until = hall.begin(round, deadline);
+        let (until, is_close) = hall.begin(round, deadline, self.pace);
         drop(hall);
         let mut running = Running { turnstile: self, round, me, ended: Stage::Abandoned };
         let outcome = run(until);
+        let mut hall = self.hall();
+        hall.in_vain = if (self.is_vain)(&outcome) { 1 + if is_close { hall.in_vain } else { 0 } } else { 0 };
+        drop(hall);
         running.ended = Stage::Done(outcome.clone());
         Some(outcome)
     }
@@ -95,7 +145,7 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
     /// Returns how many requests wait or run a round.
     #[cfg(test)]
     pub fn present(&self) -> usize {
-        self.hall().rounds.values().map(|round| round.patience.len()).sum()
+        self.hall().rounds.values().map(|round| round.requests.len()).sum()
     }
 
     fn hall(&self) -> MutexGuard<'_, Hall<K, T>> {
@@ -111,19 +161,38 @@ impl<K: Copy + Eq, T> Hall<K, T> {
     }
 
     /// Joins the round of a kind that has not begun, or calls for one.
-    fn enter(&mut self, kind: K, me: u64, deadline: Instant) -> u64 {
+    fn enter(&mut self, kind: K, me: u64, patience: Patience) -> u64 {
         let waiting =
             self.rounds.iter().find(|(_, round)| round.kind == kind && matches!(round.stage, Stage::Waiting)).map(|(id, _)| *id);
         let id = waiting.unwrap_or_else(|| self.number());
-        let round = self.rounds.entry(id).or_insert_with(|| Round { kind, stage: Stage::Waiting, patience: BTreeMap::new() });
-        round.patience.insert(me, deadline);
+        let round = self.rounds.entry(id).or_insert_with(|| Round { kind, stage: Stage::Waiting, requests: BTreeMap::new() });
+        round.requests.insert(me, patience);
         id
+    }
+
+    /// Returns when a request that comes now wants its round to begin.
+    fn beginning(&self, turn: Turn, deadline: Instant, pace: Duration) -> Instant {
+        let now = Instant::now();
+        let is_crowd = self.is_running || self.rounds.values().any(|round| matches!(round.stage, Stage::Waiting));
+        let soonest = match turn {
+            Turn::AtOnce => now,
+            Turn::Paced if is_crowd || self.in_vain >= MOST_IN_VAIN => self.begun.map_or(now, |begun| begun + pace),
+            Turn::Paced => now,
+            Turn::After(moment) => moment,
+        };
+        // Most of the time that it has is left for the work.
+        soonest.min(now + deadline.saturating_duration_since(now) / 4)
+    }
+
+    /// Returns when the first of those who share a round wants it to begin, while it waits.
+    fn readiness(&self, id: u64) -> Option<Instant> {
+        self.rounds.get(&id).filter(|round| matches!(round.stage, Stage::Waiting))?.readiness()
     }
 
     fn leave(&mut self, id: u64, me: u64) {
         if let Some(round) = self.rounds.get_mut(&id) {
-            round.patience.remove(&me);
-            if round.patience.is_empty() {
+            round.requests.remove(&me);
+            if round.requests.is_empty() {
                 self.rounds.remove(&id);
             }
         }
@@ -133,24 +202,34 @@ impl<K: Copy + Eq, T> Hall<K, T> {
         self.rounds.get(&id).map(|round| &round.stage)
     }
 
-    /// Returns whether a request is to run its round now: nothing runs, no other round was called for before, and nobody of this one has
-    /// more time.
+    /// Returns whether a request is to run its round now: nothing runs, no other round that is ready was called for before, and nobody of
+    /// this one has more time.
     fn is_turn_of(&self, id: u64, me: u64) -> bool {
-        let first = self.rounds.iter().find(|(_, round)| matches!(round.stage, Stage::Waiting));
+        let now = Instant::now();
+        let is_ready =
+            |round: &Round<K, T>| matches!(round.stage, Stage::Waiting) && round.readiness().is_some_and(|from| from <= now);
+        let first = self.rounds.iter().find(|(_, round)| is_ready(round));
         let Some((_, round)) = first.filter(|(first, _)| !self.is_running && **first == id) else { return false };
-        round
-            .patience
-            .iter()
-            .max_by_key(|(number, until)| (**until, std::cmp::Reverse(**number)))
-            .is_some_and(|(most, _)| *most == me)
+        let most = round.requests.iter().max_by_key(|(number, patience)| (patience.until, std::cmp::Reverse(**number)));
+        most.is_some_and(|(most, _)| *most == me)
     }
 
-    /// Begins a round. Returns until when somebody waits for it.
-    fn begin(&mut self, id: u64, deadline: Instant) -> Instant {
+    /// Begins a round. Returns until when somebody waits for it, and whether it comes close after the one before.
+    fn begin(&mut self, id: u64, deadline: Instant, pace: Duration) -> (Instant, bool) {
+        let now = Instant::now();
+        // A round that is paced begins a moment after its time.
+        let is_close = self.begun.is_some_and(|begun| now.saturating_duration_since(begun) < pace * 2);
         self.is_running = true;
-        let Some(round) = self.rounds.get_mut(&id) else { return deadline };
+        self.begun = Some(now);
+        let Some(round) = self.rounds.get_mut(&id) else { return (deadline, is_close) };
         round.stage = Stage::Running;
-        round.patience.values().copied().max().unwrap_or(deadline)
+        (round.requests.values().map(|patience| patience.until).max().unwrap_or(deadline), is_close)
+    }
+}
+
+impl<K, T> Round<K, T> {
+    fn readiness(&self) -> Option<Instant> {
+        self.requests.values().map(|patience| patience.from).min()
     }
 }
 
@@ -219,10 +298,11 @@ mod tests {
         let (rounds, begun) = (Rounds::default(), AtomicUsize::new(0));
         let (end, has_begun, first) = stalled();
         thread::scope(|scope| {
-            let running = scope.spawn(|| rounds.pass('s', far(), first));
+            let running = scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), first));
             has_begun.recv_timeout(PATIENCE).expect("it begins at once");
-            let others: Vec<_> =
-                (0..50).map(|_| scope.spawn(|| rounds.pass('s', far(), |_| begun.fetch_add(1, Ordering::SeqCst) + 1))).collect();
+            let others: Vec<_> = (0..50)
+                .map(|_| scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), |_| begun.fetch_add(1, Ordering::SeqCst) + 1)))
+                .collect();
             wait_for(&rounds, 51);
             assert!(rounds.is_called_for('s') && !rounds.is_called_for('i'));
             assert_eq!(begun.load(Ordering::SeqCst), 0, "nothing begins beside it");
@@ -241,12 +321,12 @@ mod tests {
         let (rounds, order) = (Rounds::default(), Mutex::new(String::new()));
         let (end, has_begun, first) = stalled();
         thread::scope(|scope| {
-            scope.spawn(|| rounds.pass('s', far(), first));
+            scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), first));
             has_begun.recv_timeout(PATIENCE).expect("it begins at once");
             for (count, kind) in "isisv".chars().enumerate() {
                 let (rounds, order) = (&rounds, &order);
                 scope.spawn(move || {
-                    rounds.pass(kind, far(), |_| {
+                    rounds.pass(kind, Turn::AtOnce, far(), |_| {
                         order.lock().expect("no panic").push(kind);
                         0
                     })
@@ -263,14 +343,14 @@ mod tests {
         let rounds = Rounds::default();
         let (end, has_begun, first) = stalled();
         thread::scope(|scope| {
-            scope.spawn(|| rounds.pass('s', far(), first));
+            scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), first));
             has_begun.recv_timeout(PATIENCE).expect("it begins at once");
             let soon = Instant::now() + Duration::from_millis(1);
-            assert_eq!(rounds.pass('s', soon, |_| 1), None, "the round before takes too long");
+            assert_eq!(rounds.pass('s', Turn::AtOnce, soon, |_| 1), None, "the round before takes too long");
             let (later, latest) = (far(), far() + PATIENCE);
             let pass = |until: Instant, me: usize| {
                 let rounds = &rounds;
-                scope.spawn(move || rounds.pass('s', until, |last| if last == latest { me } else { 0 }))
+                scope.spawn(move || rounds.pass('s', Turn::AtOnce, until, |last| if last == latest { me } else { 0 }))
             };
             let mut sharing = Vec::new();
             for (me, until) in [(1, later), (2, latest), (3, later)] {
@@ -292,16 +372,18 @@ mod tests {
                     first(until);
                     panic!("a defect of the work")
                 };
-                assert!(catch_unwind(AssertUnwindSafe(|| rounds.pass('s', far(), failing))).is_err());
+                assert!(catch_unwind(AssertUnwindSafe(|| rounds.pass('s', Turn::AtOnce, far(), failing))).is_err());
             });
             has_begun.recv_timeout(PATIENCE).expect("it begins at once");
             let longest = far() + PATIENCE;
             let panics = scope.spawn({
                 let rounds = &rounds;
-                move || catch_unwind(AssertUnwindSafe(|| rounds.pass('s', longest, |_| panic!("another one")))).is_err()
+                move || {
+                    catch_unwind(AssertUnwindSafe(|| rounds.pass('s', Turn::AtOnce, longest, |_| panic!("another one")))).is_err()
+                }
             });
             wait_for(&rounds, 2);
-            let others: Vec<_> = (0..3).map(|_| scope.spawn(|| rounds.pass('s', far(), |_| 7))).collect();
+            let others: Vec<_> = (0..3).map(|_| scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), |_| 7))).collect();
             wait_for(&rounds, 5);
             end.send(()).expect("it waits");
             assert!(panics.join().expect("it is caught"));
@@ -314,7 +396,64 @@ mod tests {
     fn who_comes_alone_runs_it_however_late_it_is() {
         let rounds = Rounds::default();
         let past = Instant::now();
-        assert_eq!(rounds.pass('s', past, |until| usize::from(until == past)), Some(1));
-        assert_eq!(rounds.pass('s', past, |_| 2), Some(2));
+        assert_eq!(rounds.pass('s', Turn::AtOnce, past, |until| usize::from(until == past)), Some(1));
+        assert_eq!(rounds.pass('s', Turn::AtOnce, past, |_| 2), Some(2));
+    }
+
+    /// Tells when the rounds began that requests `gap` apart from each other come to; `vain` says what each of them comes to.
+    fn beginnings(requests: u32, gap: Duration, takes: Duration, pace: Duration, vain: fn(&usize) -> bool) -> Vec<Duration> {
+        let (rounds, start, begun) = (Rounds::paced(pace, vain), Instant::now(), Mutex::new(Vec::new()));
+        thread::scope(|scope| {
+            for request in 0..requests {
+                while start.elapsed() < gap * request {
+                    thread::yield_now();
+                }
+                let (rounds, begun) = (&rounds, &begun);
+                scope.spawn(move || {
+                    rounds.pass('s', Turn::Paced, far(), |_| {
+                        let mut begun = begun.lock().expect("no panic");
+                        begun.push(start.elapsed());
+                        let number = begun.len();
+                        drop(begun);
+                        thread::sleep(takes);
+                        number
+                    })
+                });
+            }
+        });
+        begun.into_inner().expect("no panic")
+    }
+
+    #[test]
+    fn a_burst_is_a_few_rounds_and_who_comes_to_quiet_does_not_wait() {
+        const PACE: Duration = Duration::from_millis(200);
+        let ms = Duration::from_millis;
+        // Each comes while the one before runs.
+        let begun = beginnings(40, ms(10), ms(30), PACE, |_| false);
+        assert!(begun.len() <= 4 && begun[0] < ms(100), "{begun:?}");
+        assert!(begun.windows(2).skip(1).all(|pair| pair[1] >= pair[0] + PACE / 2), "{begun:?}");
+        // Each comes when the one before has gone again, and finds nothing to do.
+        let begun = beginnings(40, ms(10), ms(0), PACE, |_| true);
+        assert!((3..=8).contains(&begun.len()), "{begun:?}");
+        // Each finds something to do.
+        assert_eq!(beginnings(20, ms(5), ms(0), far() - Instant::now(), |_| false).len(), 20);
+    }
+
+    #[test]
+    fn who_is_in_a_hurry_takes_the_others_along() {
+        let rounds = Rounds::paced(PATIENCE * 4, |_| false);
+        let (end, has_begun, first) = stalled();
+        thread::scope(|scope| {
+            scope.spawn(|| rounds.pass('s', Turn::Paced, far(), first));
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let patient = scope.spawn(|| rounds.pass('s', Turn::Paced, far() + PATIENCE * 40, |_| 1));
+            wait_for(&rounds, 2);
+            end.send(()).expect("it waits");
+            wait_for(&rounds, 1);
+            // Another kind is not held up by it.
+            assert_eq!(rounds.pass('i', Turn::AtOnce, far(), |_| 2), Some(2));
+            assert_eq!(rounds.pass('s', Turn::AtOnce, far(), |_| 3), Some(1), "the most patient runs it");
+            assert_eq!(patient.join().expect("no panic"), Some(1));
+        });
     }
 }
