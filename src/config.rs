@@ -284,20 +284,28 @@ pub fn running_program() -> PathBuf {
 }
 
 impl Environment {
-    /// Reads the environment of this process.
-    ///
-    /// # Errors
-    /// When the current directory does not exist any more.
-    pub fn of_process() -> Result<Self, ConfigError> {
+    /// Reads the environment of this process. A current directory that was removed is named by where it was: nothing but what is asked of
+    /// it can fail.
+    pub fn of_process() -> Self {
         let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        Ok(Self {
-            current_dir: std::env::current_dir().map_err(|source| ConfigError::Root { name: ".".to_owned(), source })?,
+        Self {
+            current_dir: std::env::current_dir().unwrap_or_else(|_| removed_directory()),
             home: path("HOME"),
             xdg_cache_home: path("XDG_CACHE_HOME").filter(|path| path.is_absolute()),
             xdg_runtime_dir: path("XDG_RUNTIME_DIR").filter(|path| path.is_absolute()),
             config: path("SEXTANT_CONFIG"),
             parsers: ParserHost::of_process(),
-        })
+        }
+    }
+}
+
+/// Returns where the current directory was before it was removed; a place where nothing can be, if the system does not tell.
+fn removed_directory() -> PathBuf {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let told = std::fs::read_link("/proc/self/cwd").unwrap_or_default();
+    match told.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(place) if place.starts_with(b"/") => std::ffi::OsString::from_vec(place.to_vec()).into(),
+        _ => PathBuf::from("/dev/null/removed"),
     }
 }
 

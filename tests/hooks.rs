@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::background::Daemon;
 use crate::program::{PROGRAM, Run, indexed};
 use crate::sandbox::{Sandbox, write_file};
 
@@ -134,6 +135,30 @@ fn nothing_that_is_wrong_stops_an_edit() {
     command.args(["-c", &format!("{PROGRAM} hook claude <&-")]);
     Run::of(&mut command).ended(0);
     assert!(sandbox.is_fresh(&[]));
+}
+
+/// What is named by an absolute path does not need the directory that a command stands in.
+#[test]
+fn a_directory_that_is_gone_is_no_obstacle() {
+    let sandbox = indexed();
+    let in_a_gone_directory = |arguments: &[&str], input: &str| {
+        let mut command = sandbox.command("sh");
+        let words = "cd \"$1\" && mkdir -p gone && cd gone && rmdir ../gone && shift && exec \"$0\" \"$@\"";
+        command.args(["-c", words, PROGRAM]).arg(sandbox.path()).args(arguments);
+        Run::told(&mut command, input)
+    };
+    let root = sandbox.tree().to_string_lossy().into_owned();
+    for daemon in [false, true] {
+        let _daemon = daemon.then(|| Daemon::start(&sandbox));
+        sandbox.write("lib.py", format!("def f():\n    return '{daemon}'\n"));
+        let edit = serde_json::json!({"cwd": "/nonexistent", "tool_input": {"file_path": sandbox.tree().join("lib.py")}});
+        in_a_gone_directory(&["hook", "claude"], &edit.to_string()).ended(0);
+        assert!(sandbox.is_fresh(&[]), "daemon: {daemon}");
+        let run = in_a_gone_directory(&["callers", "lib.f", "--root", &root], "").ended(0);
+        assert!(run.out.contains("use.py:5"), "{run:?}");
+        // What is meant by where it stands is not there.
+        assert_eq!(in_a_gone_directory(&["callers", "lib.f", "--json"], "").ended(5).code(), "repository_unavailable");
+    }
 }
 
 #[test]

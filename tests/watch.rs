@@ -25,9 +25,14 @@ struct Watching<'s> {
 impl<'s> Watching<'s> {
     /// Starts it and waits until it says that it watches.
     fn start(sandbox: &'s Sandbox, settings: &str) -> Self {
+        Self::start_with(sandbox, settings, &[])
+    }
+
+    /// Starts it with arguments of its own.
+    fn start_with(sandbox: &'s Sandbox, settings: &str, arguments: &[&str]) -> Self {
         configure(sandbox, "kept", settings);
         let mut command = sandbox.command(PROGRAM);
-        command.args(["--config", &sandbox.path().join("kept.toml").to_string_lossy(), "watch", "--json"]);
+        command.args(["--config", &sandbox.path().join("kept.toml").to_string_lossy(), "watch", "--json"]).args(arguments);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let (said, out) = (Arc::new(Mutex::new(Vec::new())), child.stdout.take().expect("it is piped"));
         let heard = Arc::clone(&said);
@@ -190,6 +195,22 @@ fn a_root_that_goes_and_comes_back_is_followed() {
     watching.caught_up();
     sandbox.write("pkg/more.py", "from lib import other\nother()\n");
     watching.caught_up();
+}
+
+/// The process stands in the root, and was told of it by where it stands.
+#[test]
+fn a_root_that_is_named_from_inside_may_be_made_anew() {
+    let sandbox = small();
+    let watching = Watching::start_with(&sandbox, QUICK, &["--root", "."]);
+    for round in 0..2 {
+        fs::remove_dir_all(sandbox.tree()).expect("removed");
+        watching.wait("it is said", || watching.events("failed").len() == round + 1);
+        sandbox.write("lib.py", format!("def f():\n    return {round}\n"));
+        sandbox.commit_all();
+        watching.caught_up();
+        sandbox.write("pkg/more.py", "from lib import f\nf()\n");
+        watching.caught_up();
+    }
 }
 
 #[test]

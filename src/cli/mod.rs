@@ -230,14 +230,9 @@ pub fn main() -> ExitCode {
 fn run_line(line: &[OsString], is_hook: bool) -> ExitCode {
     let (stdin, stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let color = stdout.is_terminal() && anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-    let environment = match Environment::of_process() {
-        Ok(environment) => environment,
-        Err(error) => {
-            let failure = Failure::of_config(&error);
-            let _ = writeln!(stderr, "{}", failure.text());
-            return ExitCode::from(if is_hook { 0 } else { failure.exit(true) as u8 });
-        }
-    };
+    let environment = Environment::of_process();
+    // Paths start from what was read just now. A process that stands nowhere keeps no directory, and does not mind when one is removed.
+    let _ = std::env::set_current_dir("/");
     let mut out = io::BufWriter::new(stdout.lock());
     // Standard error is not locked: the traces of other threads go there, too.
     let mut input = remote::Input::new(stdin.lock());
