@@ -332,6 +332,68 @@ fn whatever_listens_in_its_place() {
 }
 
 #[test]
+fn one_that_is_stopped_is_neither_waited_for_nor_left_alone() {
+    let sandbox = indexed();
+    let daemon = Daemon::start(&sandbox);
+    let pid = daemon.child.id();
+    daemon.signal(Signal::STOP);
+    sandbox.write("lib.py", "def f():\n    return 2\n");
+    let quickly = |arguments: &[&str], status: i32| {
+        let started = Instant::now();
+        let run = sandbox.sextant(arguments).ended(status);
+        assert!(started.elapsed() < Duration::from_secs(10), "{arguments:?}: {:?}", started.elapsed());
+        run
+    };
+    quickly(&["hook", "git"], 0);
+    assert!(quickly(&["callers", "lib.f", "--on-stale", "refuse"], 0).out.contains("use.py:5"), "the hook synced");
+    for arguments in [&["daemon", "start"], &["daemon", "status"]] {
+        let said = quickly(arguments, 5).err;
+        let socket = socket(&sandbox);
+        for part in [&format!("process {pid}"), "`sextant daemon stop`", &*socket.to_string_lossy()] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
+    assert_eq!(quickly(&["daemon", "stop"], 0).out, "the daemon is gone\n");
+    assert_eq!(daemon.ended(), Some(0));
+    assert_eq!(left(&sandbox), Vec::<String>::new());
+    // Somebody else in its place is not ended.
+    let daemon = Daemon::start(&sandbox);
+    let path = socket(&sandbox);
+    daemon.signal(Signal::KILL);
+    daemon.ended();
+    fs::remove_file(&path).expect("removed");
+    let _listener = UnixListener::bind(&path).expect("the name is free");
+    let run = quickly(&["daemon", "stop"], 5);
+    assert!(run.err.contains("not known to be one") && run.err.contains(&*path.to_string_lossy()), "{run:?}");
+}
+
+#[test]
+fn more_clients_than_it_has_connections() {
+    const MOST: usize = 128;
+    let sandbox = indexed();
+    let daemon = Daemon::start(&sandbox);
+    let path = socket(&sandbox);
+    let taken: Vec<UnixStream> = (0..MOST).map(|_| UnixStream::connect(&path).expect("it listens")).collect();
+    let turned_away = || {
+        let mut said = String::new();
+        let _ = UnixStream::connect(&path).expect("it listens").read_to_string(&mut said);
+        said
+    };
+    // One that is over may be counted still.
+    let mut said = turned_away();
+    wait("all are taken", || {
+        said = turned_away();
+        said == "{\"error\":{\"code\":\"server_busy\"}}\n"
+    });
+    let run = sandbox.sextant(&["callers", "lib.f"]).ended(0);
+    assert!(run.out.contains("use.py:5"), "{run:?}");
+    let run = sandbox.sextant(&["daemon", "status", "--json"]).ended(5);
+    assert!(run.err.contains("server busy") && run.err.contains(&format!("process {}", daemon.child.id())), "{run:?}");
+    drop(taken);
+    wait("it has time again", || sandbox.sextant(&["daemon", "status"]).status == Some(0));
+}
+
+#[test]
 fn another_build_has_a_daemon_of_its_own() {
     let sandbox = indexed();
     let daemon = Daemon::start(&sandbox);

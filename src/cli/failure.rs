@@ -68,13 +68,15 @@ pub struct Failure {
     pub message: String,
     /// Whether exiting as if nothing was found would be an answer that was not given.
     is_unanswered: bool,
+    /// What its user can do, where that is known better than by its code.
+    advice: Option<String>,
 }
 
 impl Failure {
     /// Makes a failure of one of the contract's codes; a word that is none of them stands for a failed build.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         let code = TABLE.iter().find(|row| row.code == code).map_or("code_build_failed", |row| row.code);
-        Self { code, message: message.into(), is_unanswered: false }
+        Self { code, message: message.into(), is_unanswered: false, advice: None }
     }
 
     /// Makes the failure of a request or command line that does not fit.
@@ -85,6 +87,12 @@ impl Failure {
     /// Makes the failure of a question about paths that cannot be followed.
     pub fn of_missing_paths(message: impl Into<String>) -> Self {
         Self { is_unanswered: true, ..Self::new("code_target_missing", message) }
+    }
+
+    /// Returns the same with advice of its own, without a trailing dot.
+    #[must_use]
+    pub fn advising(self, advice: impl Into<String>) -> Self {
+        Self { advice: Some(advice.into()), ..self }
     }
 
     pub fn of_config(error: &ConfigError) -> Self {
@@ -139,7 +147,7 @@ impl Failure {
     /// Returns the lines for people: what happened and what to do.
     pub fn text(&self) -> String {
         let mut text = format!("error: {} ({})\n", self.message, self.code);
-        let hint = self.row().hint;
+        let hint = self.advice.as_deref().unwrap_or(self.row().hint);
         write!(text, "  hint: {hint}").expect("writing to a string");
         text
     }

@@ -15,7 +15,7 @@ use crate::cli::{Stop, World, remote, start_tracing};
 use crate::config::Config;
 use crate::model::sentence;
 use crate::render::text::{clean, counted, grouped};
-use crate::server::daemon::{self, Absent, Client, DaemonError, Log, Options, Place, Report, ScopeReport};
+use crate::server::daemon::{self, Absent, Client, DaemonError, Log, Options, Peer, Place, Report, ScopeReport};
 
 use super::status::json;
 
@@ -51,6 +51,7 @@ fn start(global: &Global, place: &Place, world: &mut World<'_>) -> Result<Exit, 
     let mut said = "the daemon runs already";
     let client = match Client::connect(place) {
         Ok(client) => client,
+        Err(error @ (Absent::Stuck(_) | Absent::Busy(_))) => return Err(of_absent(&error, place).into()),
         Err(_) => {
             said = "the daemon runs";
             place.prepare().map_err(|error| of_daemon(&DaemonError::Place(error)))?;
@@ -58,7 +59,7 @@ fn start(global: &Global, place: &Place, world: &mut World<'_>) -> Result<Exit, 
             wait_for(place)?
         }
     };
-    let report = client.status().map_err(|error| Failure::new("code_timeout", sentence(&error)))?;
+    let report = report_of(&client, place)?;
     if global.json {
         writeln!(world.out, "{}", json(&Said { running: true, report: Some(&report) }))?;
     } else if !global.quiet {
@@ -72,7 +73,7 @@ fn wait_for(place: &Place) -> Result<Client, Failure> {
     loop {
         match Client::connect(place) {
             Ok(client) => return Ok(client),
-            Err(error) if Instant::now() > end => return Err(Failure::new("code_timeout", sentence(&error))),
+            Err(error) if Instant::now() > end => return Err(of_absent(&error, place)),
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     }
@@ -81,11 +82,17 @@ fn wait_for(place: &Place) -> Result<Client, Failure> {
 fn stop(global: &Global, place: &Place, world: &mut World<'_>) -> Result<Exit, Stop> {
     let said = match Client::connect(place) {
         Ok(client) => {
-            client.stop().map_err(|error| Failure::new("code_timeout", sentence(&error)))?;
+            if client.stop().is_err() {
+                end(&client.into_peer(), place)?;
+            }
+            "the daemon is gone"
+        }
+        Err(Absent::Stuck(peer) | Absent::Busy(peer)) => {
+            end(&peer, place)?;
             "the daemon is gone"
         }
         Err(Absent::Nobody(_)) => "no daemon runs",
-        Err(error) => return Err(Failure::new("code_timeout", sentence(&error)).into()),
+        Err(error) => return Err(of_absent(&error, place).into()),
     };
     if global.json {
         writeln!(world.out, "{}", json(&Said { running: false, report: None }))?;
@@ -95,11 +102,23 @@ fn stop(global: &Global, place: &Place, world: &mut World<'_>) -> Result<Exit, S
     Ok(Exit::Answered)
 }
 
+/// Ends a daemon that does not leave when it is asked to.
+fn end(peer: &Peer, place: &Place) -> Result<(), Failure> {
+    peer.end().map_err(|error| {
+        let failure = Failure::new("code_timeout", sentence(&error));
+        let socket = place.socket();
+        failure.advising(match peer.pid {
+            Some(pid) => format!("run `kill -9 {pid}`; nothing that is stored is lost by it"),
+            None => format!("see who listens at {}, and end that process", clean(&socket.to_string_lossy())),
+        })
+    })
+}
+
 fn status(global: &Global, place: &Place, world: &mut World<'_>) -> Result<Exit, Stop> {
     let report = match Client::connect(place) {
-        Ok(client) => Some(client.status().map_err(|error| Failure::new("code_timeout", sentence(&error)))?),
+        Ok(client) => Some(report_of(&client, place)?),
         Err(Absent::Nobody(_)) => None,
-        Err(error) => return Err(Failure::new("code_timeout", sentence(&error)).into()),
+        Err(error) => return Err(of_absent(&error, place).into()),
     };
     if global.json {
         writeln!(world.out, "{}", json(&Said { running: report.is_some(), report: report.as_ref() }))?;
@@ -107,6 +126,40 @@ fn status(global: &Global, place: &Place, world: &mut World<'_>) -> Result<Exit,
         world.out.write_all(text(report.as_ref()).as_bytes())?;
     }
     Ok(if report.is_some() { Exit::Answered } else { Exit::NothingFound })
+}
+
+fn report_of(client: &Client, place: &Place) -> Result<Report, Failure> {
+    client.status().map_err(|error| of_peer(sentence(&error), Some(client.greeting.pid), place))
+}
+
+/// Returns the failure of whoever needs a daemon that cannot be asked.
+fn of_absent(error: &Absent, place: &Place) -> Failure {
+    let message = sentence(error);
+    match error {
+        Absent::Busy(peer) => Failure::new("code_timeout", message).advising(match peer.pid {
+            Some(pid) => {
+                format!("try again in a while; commands work without it, and `sextant daemon stop` ends it (process {pid})")
+            }
+            None => "try again in a while; commands work without it".to_owned(),
+        }),
+        Absent::Stuck(peer) => of_peer(message, peer.pid, place),
+        Absent::Nobody(_) => Failure::new("code_timeout", message)
+            .advising(format!("see what it says in {}", clean(&place.log().to_string_lossy()))),
+        Absent::Silent(_) | Absent::OtherBuild => Failure::new("code_timeout", message).advising(format!(
+            "see who listens at {}, and end that process; commands work without a daemon",
+            clean(&place.socket().to_string_lossy())
+        )),
+    }
+}
+
+fn of_peer(message: String, pid: Option<u32>, place: &Place) -> Failure {
+    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let advice = match pid {
+        Some(_) => "end it with `sextant daemon stop`; commands work without it. It listens at ",
+        None => "see who listens there, and end that process; commands work without a daemon: ",
+    };
+    Failure::new("code_timeout", format!("{message}{who}"))
+        .advising(format!("{advice}{}", clean(&place.socket().to_string_lossy())))
 }
 
 fn text(report: Option<&Report>) -> String {

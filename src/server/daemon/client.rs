@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::Report;
-use super::place::Place;
-use super::protocol::{self, Call, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request};
+use super::place::{self, Place};
+use super::protocol::{self, Call, First, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request};
 
-/// How long a daemon may take to greet; one that works does it at once.
-const GREETING: Duration = Duration::from_secs(1);
+/// How long a daemon may take to greet; one that works does it at once, even where there is much to do.
+const GREETING: Duration = Duration::from_secs(2);
 /// How long a daemon may be silent while it works; it says every half second that it does.
 const SILENCE: Duration = Duration::from_secs(5);
 /// How long a daemon that was asked to leave may take.
-const FAREWELL: Duration = Duration::from_secs(20);
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Why there is no daemon to ask.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,38 @@ pub enum Absent {
     Silent(#[source] io::Error),
     #[error("the daemon is of another build")]
     OtherBuild,
+    /// It is stopped, or the machine has no time for it.
+    #[error("the daemon does not answer")]
+    Stuck(Peer),
+    #[error("server busy: all connections of the daemon are taken")]
+    Busy(Peer),
+}
+
+/// What listens in the place of a daemon, and how to make it end.
+#[derive(Debug)]
+pub struct Peer {
+    stream: Option<UnixStream>,
+    /// Its process, if that is one of this program.
+    pub pid: Option<u32>,
+}
+
+impl Peer {
+    fn of(stream: UnixStream) -> Self {
+        let pid = place::peer_of_this_program(&stream);
+        Self { stream: Some(stream), pid }
+    }
+
+    /// Makes its process end, also where that is stopped, and waits for it.
+    ///
+    /// # Errors
+    /// When it is not known, or stays.
+    pub fn end(&self) -> Result<(), Lost> {
+        let stream = self.stream.as_ref().ok_or(Lost::Unknown)?;
+        // It may have ended by now, and another process have its number; not as long as somebody listens.
+        let pid = place::peer_of_this_program(stream).ok_or(Lost::Unknown)?;
+        place::make_end(pid).map_err(Lost::Gone)?;
+        wait_for_end(stream, Duration::from_secs(5)).map_err(|_| Lost::Stays)
+    }
 }
 
 /// Why a daemon gave no answer.
@@ -40,6 +72,10 @@ pub enum Lost {
     Gone(#[source] io::Error),
     #[error("the daemon said what none says")]
     Protocol,
+    #[error("the process that listens in the place of the daemon is not known to be one")]
+    Unknown,
+    #[error("the daemon does not end")]
+    Stays,
 }
 
 /// What a command wrote, in order, and how it ended.
@@ -63,10 +99,19 @@ impl Client {
     /// # Errors
     /// When there is none, or none of this build.
     pub fn connect(place: &Place) -> Result<Self, Absent> {
-        let stream = place.connect().map_err(Absent::Nobody)?;
-        let line = Lines::new(&stream).next(MAX_LINE, Some(Instant::now() + GREETING));
-        let line = line.map_err(Absent::Silent)?.ok_or_else(|| Absent::Silent(io::ErrorKind::UnexpectedEof.into()))?;
-        let greeting: Greeting = serde_json::from_slice(&line).map_err(|error| Absent::Silent(error.into()))?;
+        let stream = place.connect().map_err(|error| match error.kind() {
+            // So many wait to be greeted that no more are taken.
+            io::ErrorKind::WouldBlock => Absent::Stuck(Peer { stream: None, pid: None }),
+            _ => Absent::Nobody(error),
+        })?;
+        let line = match Lines::new(&stream).next(MAX_LINE, Some(Instant::now() + GREETING)) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Absent::Stuck(Peer::of(stream))),
+            line => line.map_err(Absent::Silent)?.ok_or_else(|| Absent::Silent(io::ErrorKind::UnexpectedEof.into()))?,
+        };
+        let greeting = match serde_json::from_slice(&line).map_err(|error| Absent::Silent(error.into()))? {
+            First::Greeting(greeting) => greeting,
+            First::Busy { .. } => return Err(Absent::Busy(Peer::of(stream))),
+        };
         if greeting.protocol != PROTOCOL || greeting.build != place.build() {
             return Err(Absent::OtherBuild);
         }
@@ -114,10 +159,13 @@ impl Client {
     /// When it stays.
     pub fn stop(&self) -> Result<(), Lost> {
         self.send(&Request::Stop {})?;
-        let (mut lines, end) = (Lines::new(&self.stream), Instant::now() + FAREWELL);
         // It says so, and keeps the connection until it ends.
-        while let Some(_said) = lines.next(MAX_LINE, Some(end)).or_else(ended).map_err(Lost::Gone)? {}
-        Ok(())
+        wait_for_end(&self.stream, FAREWELL).map_err(|_| Lost::Stays)
+    }
+
+    /// Returns who is at the other end, to be ended where it does not leave by itself.
+    pub fn into_peer(self) -> Peer {
+        Peer::of(self.stream)
     }
 
     fn send(&self, request: &Request) -> Result<(), Lost> {
@@ -127,6 +175,13 @@ impl Client {
         }
         protocol::write_whole(&self.stream, line).map_err(Lost::Gone)
     }
+}
+
+/// Waits until nobody is at the other end any more, whatever is said before.
+fn wait_for_end(stream: &UnixStream, limit: Duration) -> io::Result<()> {
+    let (mut lines, end) = (Lines::new(stream), Instant::now() + limit);
+    while let Some(_said) = lines.next(MAX_LINE, Some(end)).or_else(ended)? {}
+    Ok(())
 }
 
 /// A connection that breaks has ended, too.

@@ -261,6 +261,8 @@ fn take_clients(listener: &UnixListener, shared: &Arc<Shared>) {
         {
             let mut state = shared.state();
             if state.clients >= MOST_CLIENTS {
+                drop(state);
+                connection::turn_away(&stream);
                 continue;
             }
             state.clients += 1;

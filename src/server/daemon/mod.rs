@@ -18,7 +18,7 @@ mod lifecycle;
 mod place;
 pub mod protocol;
 
-pub use client::{Absent, Client, Lost, Ran};
+pub use client::{Absent, Client, Lost, Peer, Ran};
 pub use launch::{Launch, detach};
 pub use lifecycle::{DaemonError, Ended, Options, run};
 pub use place::{Log, Place};

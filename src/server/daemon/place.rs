@@ -270,6 +270,34 @@ pub fn is_own_peer(stream: &UnixStream) -> bool {
     }
 }
 
+/// Returns the process at the other end, if it is one of this program and of this user.
+pub fn peer_of_this_program(stream: &UnixStream) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        let peer = rustix::net::sockopt::socket_peercred(stream.as_fd()).ok()?;
+        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
+        let identity = |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+        let theirs = identity(PathBuf::from(format!("/proc/{pid}/exe")));
+        (is_own_peer(stream) && theirs.is_some() && theirs == identity(running_program())).then_some(pid)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = stream;
+        None
+    }
+}
+
+/// Tells a process to end, and lets it run if it is stopped.
+///
+/// # Errors
+/// When there is none, or it is not this user's.
+pub fn make_end(pid: u32) -> io::Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+    kill_process(pid, Signal::TERM)?;
+    Ok(kill_process(pid, Signal::CONT)?)
+}
+
 /// Returns what tells this build from every other: which file the running program is, and its state. A program that was replaced, be it
 /// by one of the same version, is another build.
 fn build() -> String {

@@ -34,6 +34,22 @@ pub struct Greeting {
     pub pid: u32,
 }
 
+/// What may be said first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum First {
+    Greeting(Greeting),
+    /// All connections are taken; it is the last line, too.
+    Busy {
+        error: ServerBusy,
+    },
+}
+
+/// Why a client is turned away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "code", rename = "server_busy")]
+pub struct ServerBusy {}
+
 /// What a client asks; one after the other on a connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -326,6 +342,10 @@ mod tests {
         for broken in [r#"{"query":{"scope":"demo"}}"#, r#"{"stop":{"now":1}}"#, r#"{"go":{}}"#, "[]", ""] {
             assert!(parse(broken).is_err(), "{broken}");
         }
+        let busy = serde_json::to_string(&First::Busy { error: ServerBusy {} }).expect("JSON");
+        assert_eq!(busy, r#"{"error":{"code":"server_busy"}}"#);
+        assert!(matches!(serde_json::from_str(&busy), Ok(First::Busy { .. })));
+        assert!(serde_json::from_str::<First>(r#"{"error":{"code":"invalid_code_request"}}"#).is_err());
         assert_eq!(serde_json::to_string(&Reply::Alive {}).expect("JSON"), r#"{"alive":{}}"#);
         assert_eq!(serde_json::to_string(&Reply::Exit { status: 3 }).expect("JSON"), r#"{"exit":{"status":3}}"#);
     }
