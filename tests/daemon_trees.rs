@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::background::{Daemon, as_a_fresh_process, cpu_of, left, parsers, processes, status, wait};
-use crate::permissions::{ONE, chmod, chown, command_as, is_root, run_as, state_of};
+use crate::permissions::{ONE, command_as, read_only, run_as, state_of};
 use crate::program::{Run, indexed};
 use crate::sandbox::Sandbox;
 
@@ -241,12 +241,7 @@ fn killed_at_any_moment() {
 
 #[test]
 fn a_cache_that_is_read_only() {
-    let sandbox = indexed();
-    let root = sandbox.path().join("cache");
-    chmod(&root, 0o500, 0o400);
-    if is_root() {
-        chown(&sandbox.path(), ONE);
-    }
+    let (sandbox, root) = read_only();
     let before = state_of(&root);
     let run = |arguments: &[&str]| run_as(&sandbox, ONE, arguments);
     // In the background its log has no place, which is no reason not to run.

@@ -113,14 +113,20 @@ fn is_answered(run: &Run) {
     assert!(run.out.contains("use.py"), "{run:?}");
 }
 
-#[test]
-fn a_read_only_cache_answers_and_is_left_as_it_is() {
+/// Returns a worktree with an index in a cache that its user may only read, and where that cache is.
+pub fn read_only() -> (Sandbox, PathBuf) {
     let sandbox = indexed();
     let root = sandbox.path().join("cache");
     chmod(&root, 0o500, 0o400);
     if is_root() {
         chown(&sandbox.path(), ONE);
     }
+    (sandbox, root)
+}
+
+#[test]
+fn a_read_only_cache_answers_and_is_left_as_it_is() {
+    let (sandbox, root) = read_only();
     let before = state_of(&root);
     let run = |arguments: &[&str]| run_as(&sandbox, ONE, arguments);
     is_answered(&run(&["callers", "lib.f"]));

@@ -29,6 +29,27 @@ pub struct Identity {
     pub dirty: bool,
 }
 
+#[cfg(test)]
+impl Identity {
+    /// Returns who a generation of tests is: a number tells it from others.
+    pub fn numbered(number: u8) -> Self {
+        Self {
+            fingerprint: Fingerprint([number; 32]),
+            state: ContentHash([number; 32]),
+            rules: ContentHash([0; 32]),
+            scope_id: "s".to_owned(),
+            binding_id: "b".to_owned(),
+            commit: None,
+            head_tree: None,
+            head_digest: None,
+            branch: None,
+            object_format: "sha1".to_owned(),
+            git: false,
+            dirty: true,
+        }
+    }
+}
+
 /// Where the bytes of a file stand in the packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectRef {

@@ -54,23 +54,6 @@ fn facts(text: &str) -> FileFacts {
     }
 }
 
-fn identity(number: u8) -> Identity {
-    Identity {
-        fingerprint: Fingerprint([number; 32]),
-        state: ContentHash([number; 32]),
-        rules: ContentHash([0; 32]),
-        scope_id: "s".to_owned(),
-        binding_id: "b".to_owned(),
-        commit: None,
-        head_tree: None,
-        head_digest: None,
-        branch: None,
-        object_format: "sha1".to_owned(),
-        git: false,
-        dirty: true,
-    }
-}
-
 impl Fixture {
     fn new() -> Self {
         Self::with_limit(1 << 30)
@@ -118,8 +101,12 @@ impl Fixture {
                 edges: None,
             });
         }
-        let content =
-            Content { identity: identity(number), files: entries, limitations: Vec::new(), unrepresentable: Vec::new() };
+        let content = Content {
+            identity: Identity::numbered(number),
+            files: entries,
+            limitations: Vec::new(),
+            unrepresentable: Vec::new(),
+        };
         lock.stage(&content, &sources)
     }
 
@@ -162,7 +149,7 @@ fn what_is_published_is_served() {
     assert_eq!(say(&fixture.cache.pin_previous().expect("kept")).expect("read"), "1 a=one b=two c=one");
     assert_eq!(fixture.packs().len(), 2);
     let first = fixture.cache.pin_fingerprint(&Fingerprint([1; 32])).expect("kept");
-    assert_eq!(first.identity(), &identity(1));
+    assert_eq!(first.identity(), &Identity::numbered(1));
 }
 
 /// Something that may stand in the place of a file instead of it.

@@ -422,8 +422,8 @@ mod tests {
     use crate::model::facts::Body;
     use crate::model::graph::{Diagnostic, Reason, symbol_id};
     use crate::model::{
-        Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Fingerprint, GenerationId, Heading, PathPrefix, Place,
-        RepoPath, Resolution, Span, Surface, SymbolKind,
+        Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, GenerationId, Heading, PathPrefix, Place, RepoPath,
+        Resolution, Span, Surface, SymbolKind,
     };
     use crate::store::reader::Generation;
     use crate::store::{Identity, StoreError};
@@ -522,20 +522,7 @@ mod tests {
         left_out.entry.state = EntryState::Omitted { reason: Omission::Credentials, hash: None, size: None };
         left_out.object = None;
         Content {
-            identity: Identity {
-                fingerprint: Fingerprint([1; 32]),
-                state: ContentHash([2; 32]),
-                rules: ContentHash([0; 32]),
-                scope_id: "s".to_owned(),
-                binding_id: "b".to_owned(),
-                commit: None,
-                head_tree: None,
-                head_digest: None,
-                branch: None,
-                object_format: "sha1".to_owned(),
-                git: false,
-                dirty: true,
-            },
+            identity: Identity::numbered(1),
             files: vec![
                 file("README.md", None, Some(facts(Vec::new(), vec![heading], ParseStatus::Unsupported))),
                 user,

@@ -19,6 +19,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::config::{Check, OnStale, Scope};
 
+/// Numbers below a bound that look random and are the same for each seed.
+fn dice(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |bound| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % bound
+    }
+}
+
 struct Fixture {
     directory: tempfile::TempDir,
 }
@@ -33,6 +44,12 @@ impl Fixture {
         let fixture = Self::folder();
         fixture.git(&["init", "-q", "-b", "main"]);
         fixture
+    }
+
+    /// Returns a path of up to three of these names.
+    fn some_path(&self, names: &[&str], next: &mut dyn FnMut(usize) -> usize) -> PathBuf {
+        let path: Vec<&str> = (0..1 + next(3)).map(|_| names[next(names.len())]).collect();
+        self.path(&path.join("/"))
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -313,13 +330,7 @@ fn ignore_rules_are_those_of_git() {
 
 #[test]
 fn random_trees_agree_with_git() {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = move |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % bound
-    };
+    let mut next = dice(0x2545_f491_4f6c_dd1d);
     let names = ["a", "b", "ab", "x.py", "y.py", "lib", "a.b", "Ab"];
     let pieces =
         ["a", "b", "*", "**", "x.py", "*.py", "a*", "[ab]", "?b", "lib", "!", "/", "/", "/", "\\a", "Ab", "[!a]", "a.b", " "];

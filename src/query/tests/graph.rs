@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Fingerprint, ParseStatus, Place, RepoPath,
-    Resolution, Span, Surface, SymbolKind, Target,
+    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, ParseStatus, Place, RepoPath, Resolution, Span,
+    Surface, SymbolKind, Target,
 };
 use crate::store::{Content, ContentFile, Generation, Identity};
 use crate::workspace::{Entry, EntryState};
@@ -45,20 +45,7 @@ pub fn publish(files: Vec<Written>, check: impl FnOnce(&Generation)) {
             edges: is_code.then(|| Arc::new(file.edges)),
         }
     });
-    let identity = Identity {
-        fingerprint: Fingerprint([7; 32]),
-        state: ContentHash([7; 32]),
-        rules: ContentHash([0; 32]),
-        scope_id: "demo".to_owned(),
-        binding_id: "b".to_owned(),
-        commit: None,
-        head_tree: None,
-        head_digest: None,
-        branch: None,
-        object_format: "sha1".to_owned(),
-        git: false,
-        dirty: true,
-    };
+    let identity = Identity { scope_id: "demo".to_owned(), ..Identity::numbered(7) };
     let content = Content { identity, files: files.collect(), limitations: vec!["gap"], unrepresentable: Vec::new() };
     lock.stage(&content, &sources).expect("whole").publish().expect("writable");
     check(&cache.pin().expect("published"));

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::model::facts::Body;
 use crate::model::graph::{Diagnostic, Reason};
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Fingerprint, Heading, ParseStatus, PathPrefix,
-    Place, RepoPath, Resolution, Span, Surface, SymbolKind, Target,
+    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, ParseStatus, PathPrefix, Place,
+    RepoPath, Resolution, Span, Surface, SymbolKind, Target,
 };
 use crate::store::{BuildLock, Cache, Change, Content, ContentFile, Generation, Identity, ObjectRef};
 use crate::workspace::{Entry, EntryState, Omission};
@@ -218,23 +218,6 @@ fn settle(tree: &mut [Sketch]) {
     }
 }
 
-fn identity(number: u8) -> Identity {
-    Identity {
-        fingerprint: Fingerprint([number; 32]),
-        state: ContentHash([number; 32]),
-        rules: ContentHash([0; 32]),
-        scope_id: "s".to_owned(),
-        binding_id: "b".to_owned(),
-        commit: None,
-        head_tree: None,
-        head_digest: None,
-        branch: None,
-        object_format: "sha1".to_owned(),
-        git: false,
-        dirty: true,
-    }
-}
-
 /// All that a generation says, each node by its rank.
 fn say(generation: &Generation) -> String {
     let mut text = format!("{:?}\n{:?}\n", generation.coverage(), generation.totals());
@@ -287,7 +270,7 @@ fn say(generation: &Generation) -> String {
 
 fn bulk(lock: &BuildLock, number: u8, tree: &[Sketch]) {
     let content = Content {
-        identity: identity(number),
+        identity: Identity::numbered(number),
         files: tree.iter().map(content_file).collect(),
         limitations: Vec::new(),
         unrepresentable: Vec::new(),
@@ -374,7 +357,7 @@ fn play(seed: u64, steps: usize) -> usize {
         let files = changed.collect();
         let gone = before.iter().filter(|old| tree.iter().all(|file| file.path != old.path));
         let change = Change {
-            identity: identity(step as u8),
+            identity: Identity::numbered(step as u8),
             files,
             removed: gone.map(|old| RepoPath::parse(&old.path).expect("valid")).collect(),
             limitations: Vec::new(),
@@ -428,7 +411,7 @@ fn one_file(number: usize, sources: &crate::store::PackWriter) -> Change {
     file.entry.state = EntryState::Included { hash, size: text.len() as u64 };
     file.object = Some(sources.append(hash, text.as_bytes()).expect("writable"));
     Change {
-        identity: identity(number as u8 + 1),
+        identity: Identity::numbered(number as u8 + 1),
         files: vec![file],
         removed: Vec::new(),
         limitations: Vec::new(),

@@ -23,13 +23,7 @@ fn seen(worktree: &Worktree, policy: &Policy) -> Seen {
 
 #[test]
 fn a_scan_is_the_same_with_what_was_kept() {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = move |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % bound
-    };
+    let mut next = dice(0x9e37_79b9_7f4a_7c15);
     let names = ["a", "b", "x.py", "lib", "build", "dist", "a:b", "y.env"];
     let rules = ["a", "b/", "*.py", "!x.py", "lib/", "!build/", "/a/b", "dist"];
     for with_git in [true, true, false] {
@@ -37,12 +31,7 @@ fn a_scan_is_the_same_with_what_was_kept() {
         let kept = fixture.worktree();
         let policies = [policy(true, &[]), policy(false, &[]), policy(true, &["lib"])];
         for step in 0..60 {
-            let place = |next: &mut dyn FnMut(usize) -> usize| {
-                let path: Vec<&str> = (0..1 + next(3)).map(|_| names[next(names.len())]).collect();
-                path.join("/")
-            };
-            let (one, other) = (place(&mut next), place(&mut next));
-            let (path, to) = (fixture.path(&one), fixture.path(&other));
+            let (path, to) = (fixture.some_path(&names, &mut next), fixture.some_path(&names, &mut next));
             // Whatever cannot be done is another way of changing nothing.
             let _ = path.parent().map(fs::create_dir_all);
             let action = next(11);
@@ -65,7 +54,7 @@ fn a_scan_is_the_same_with_what_was_kept() {
                 _ => symlink("a", &path),
             };
             let policy = &policies[if next(4) == 0 { next(3) } else { 0 }];
-            let what = format!("step {step}: {action} at {one} or {other}, git: {with_git}");
+            let what = format!("step {step}: {action} at {path:?} or {to:?}, git: {with_git}");
             assert_eq!(seen(&kept, policy), seen(&fixture.worktree(), policy), "{what}");
             assert_eq!(seen(&kept, policy), seen(&fixture.worktree(), policy), "{what}, once more");
         }

@@ -259,13 +259,7 @@ fn tells_changes_apart(fixture: &Fixture) -> bool {
 
 #[test]
 fn a_look_is_the_same_with_seals() {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = move |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % bound
-    };
+    let mut next = dice(0x2545_f491_4f6c_dd1d);
     let names = ["a", "b", "x.py", "y.py", "lib", "dist"];
     let mut spared = 0;
     for with_git in [true, false] {
@@ -280,12 +274,7 @@ fn a_look_is_the_same_with_seals() {
         let worktree = Worktree { seals: Some(Arc::new(seals.at_once())), ..fixture.worktree() };
         let policies = [policy(true, &[]), policy(false, &[])];
         for step in 0..150 {
-            let place = |next: &mut dyn FnMut(usize) -> usize| {
-                let path: Vec<&str> = (0..1 + next(3)).map(|_| names[next(names.len())]).collect();
-                path.join("/")
-            };
-            let (one, other) = (place(&mut next), place(&mut next));
-            let (path, to) = (fixture.path(&one), fixture.path(&other));
+            let (path, to) = (fixture.some_path(&names, &mut next), fixture.some_path(&names, &mut next));
             // Whatever cannot be done is another way of changing nothing.
             let _ = path.parent().map(fs::create_dir_all);
             let action = next(10);
@@ -308,7 +297,7 @@ fn a_look_is_the_same_with_seals() {
             for again in 0..2 {
                 let seen = look(&worktree, policy, LIMITS).map_err(|error| error.to_string());
                 let said = |capture: &Result<Capture, String>| capture.as_ref().map(Capture::state_digest).map_err(Clone::clone);
-                assert_eq!(said(&seen), said(&whole), "step {step}.{again}: {action} at {one} or {other}, git: {with_git}");
+                assert_eq!(said(&seen), said(&whole), "step {step}.{again}: {action} at {path:?} or {to:?}, git: {with_git}");
                 spared += seen.map_or(0, |capture| capture.sealed);
             }
         }

@@ -261,52 +261,28 @@ impl Walk<'_> {
         decorators.parametrized.contains(&name) || self.parametrized.contains(&name)
     }
 
+    /// Returns a parameter without annotation and default, which stands at the cursor.
+    fn bare_parameter(&mut self, cursor: &TreeCursor<'_>, name: &Node<'_>, starred: bool) -> Parameter {
+        let (name, start) = (self.name_of(name), cursor.node().start_byte() as u32);
+        Parameter { name, annotation: NONE, value: NONE, has_default: false, starred, gathered: NONE, start }
+    }
+
     /// Walks parameters: defaults and annotations are used in the scope around the function.
     fn parameters(&mut self, cursor: &mut TreeCursor<'_>, found: &mut Vec<Parameter>) {
         each_child!(cursor, {
             match self.kind(cursor) {
                 Kind::Identifier => {
-                    let name = self.name_of(&cursor.node());
-                    let start = cursor.node().start_byte() as u32;
-                    found.push(Parameter {
-                        name,
-                        annotation: NONE,
-                        value: NONE,
-                        has_default: false,
-                        starred: false,
-                        gathered: NONE,
-                        start,
-                    });
+                    found.push(self.bare_parameter(cursor, &cursor.node(), false));
                 }
                 Kind::ListSplatPattern | Kind::DictionarySplatPattern => {
                     if let Some(token) = cursor.node().named_child(0) {
-                        let name = self.name_of(&token);
-                        let start = cursor.node().start_byte() as u32;
-                        found.push(Parameter {
-                            name,
-                            annotation: NONE,
-                            value: NONE,
-                            has_default: false,
-                            starred: true,
-                            gathered: NONE,
-                            start,
-                        });
+                        found.push(self.bare_parameter(cursor, &token, true));
                     }
                 }
                 Kind::TuplePattern => {
                     each_child!(cursor, {
                         if self.kind(cursor) == Kind::Identifier {
-                            let name = self.name_of(&cursor.node());
-                            let start = cursor.node().start_byte() as u32;
-                            found.push(Parameter {
-                                name,
-                                annotation: NONE,
-                                value: NONE,
-                                has_default: false,
-                                starred: true,
-                                gathered: NONE,
-                                start,
-                            });
+                            found.push(self.bare_parameter(cursor, &cursor.node(), true));
                         }
                     });
                 }
