@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::lifecycle::Shared;
 use super::place;
-use super::protocol::{self, Call, First, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request, ServerBusy};
+use super::protocol::{self, Call, First, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request, TurnedAway};
 
 /// How long a client may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,7 +41,8 @@ pub fn serve(stream: &UnixStream, shared: &Shared) {
 /// Tells a client that it is one too many; never waits for it.
 pub fn turn_away(stream: &UnixStream) {
     // Whoever does not hear it finds the connection closed.
-    let _ = stream.set_nonblocking(true).and_then(|()| protocol::write_line(stream, &First::Busy { error: ServerBusy {} }));
+    let _ =
+        stream.set_nonblocking(true).and_then(|()| protocol::write_line(stream, &First::Busy { error: TurnedAway::ServerBusy }));
 }
 
 fn converse(stream: &UnixStream, shared: &Shared) -> io::Result<()> {

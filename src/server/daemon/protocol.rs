@@ -41,14 +41,16 @@ pub enum First {
     Greeting(Greeting),
     /// All connections are taken; it is the last line, too.
     Busy {
-        error: ServerBusy,
+        error: TurnedAway,
     },
 }
 
 /// Why a client is turned away.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "code", rename = "server_busy")]
-pub struct ServerBusy {}
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum TurnedAway {
+    ServerBusy,
+}
 
 /// What a client asks; one after the other on a connection.
 #[derive(Debug, Serialize, Deserialize)]
@@ -342,7 +344,7 @@ mod tests {
         for broken in [r#"{"query":{"scope":"demo"}}"#, r#"{"stop":{"now":1}}"#, r#"{"go":{}}"#, "[]", ""] {
             assert!(parse(broken).is_err(), "{broken}");
         }
-        let busy = serde_json::to_string(&First::Busy { error: ServerBusy {} }).expect("JSON");
+        let busy = serde_json::to_string(&First::Busy { error: TurnedAway::ServerBusy }).expect("JSON");
         assert_eq!(busy, r#"{"error":{"code":"server_busy"}}"#);
         assert!(matches!(serde_json::from_str(&busy), Ok(First::Busy { .. })));
         assert!(serde_json::from_str::<First>(r#"{"error":{"code":"invalid_code_request"}}"#).is_err());
