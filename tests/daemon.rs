@@ -195,6 +195,7 @@ fn it_starts_once_and_leaves_nothing() {
     assert_eq!(pids.len(), 1);
     wait("the others have left", || processes(&sandbox).len() == 1);
     let pid = *pids.first().expect("one");
+    assert_eq!(fs::read_to_string(format!("/proc/{pid}/comm")).expect("it runs"), "sextant\n");
     // A process of its own, with nothing of those that started it.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
     let session: u64 = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(3)?.parse().ok()).expect("a number");

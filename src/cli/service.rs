@@ -4,8 +4,10 @@
 //! given the same files.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Cursor, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,9 +107,16 @@ impl Service for Commands {
     }
 
     fn scopes(&self) -> Vec<ScopeReport> {
-        let mut scopes: Vec<ScopeReport> = self.desks.all().iter().map(|desk| report(desk)).collect();
-        scopes.sort_by(|one, other| (&one.scope_id, &one.root).cmp(&(&other.scope_id, &other.root)));
-        scopes
+        let mut scopes: BTreeMap<(String, PathBuf), Vec<Arc<Desk>>> = BTreeMap::new();
+        for desk in self.desks.all() {
+            let place = (desk.scope().id().to_owned(), desk.scope().root().to_owned());
+            scopes.entry(place).or_default().push(desk);
+        }
+        let reports = scopes.into_values().filter_map(|desks| {
+            let last = desks.iter().max_by_key(|desk| (desk.leads(), desk.last_used()))?;
+            Some(report(last, desks.len() as u64))
+        });
+        reports.collect()
     }
 
     fn rest(&self) -> bool {
@@ -124,7 +133,7 @@ impl Service for Commands {
     }
 }
 
-fn report(desk: &Desk) -> ScopeReport {
+fn report(desk: &Desk, configurations: u64) -> ScopeReport {
     ScopeReport {
         scope_id: desk.scope().id().to_owned(),
         root: desk.scope().root().to_string_lossy().into_owned(),
@@ -132,6 +141,7 @@ fn report(desk: &Desk) -> ScopeReport {
         watch: desk.watch(),
         loaded: desk.is_loaded(),
         idle_seconds: desk.last_used().elapsed().as_secs(),
+        configurations,
     }
 }
 

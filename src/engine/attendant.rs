@@ -149,7 +149,7 @@ impl Shift {
     /// Publishes by itself when it was quiet for long enough.
     fn publish(&mut self, desk: &Desk) {
         let Some((quiet, since)) = self.auto_sync.zip(self.unpublished) else { return };
-        if since.elapsed() < quiet || self.owed.is_some() || desk.is_git_at_work() {
+        if since.elapsed() < quiet || self.owed.is_some() || !desk.leads() || desk.is_git_at_work() {
             return;
         }
         match desk.sync_unasked() {

@@ -4,7 +4,7 @@
 //! memory to the next; a build is shared only by requests that came before it began.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,10 @@ pub struct Desk {
     hall: Mutex<Hall>,
     /// Whether somebody was here since what is remembered was let go.
     is_wanted: AtomicBool,
+    /// How often the index was cleared; changed by who has the engine.
+    clears: AtomicU64,
+    /// Whether this is the desk of its scope that was asked last, of those with other configurations.
+    leads: AtomicBool,
     /// What a watcher of the worktree said of itself last.
     watch: Mutex<Option<String>>,
     attendant: Mutex<Option<Attendant>>,
@@ -91,6 +95,8 @@ impl Desk {
             open: Mutex::default(),
             hall: Mutex::new(Hall { visitors: 0, used: Instant::now(), ahead: None }),
             is_wanted: AtomicBool::new(false),
+            clears: AtomicU64::new(0),
+            leads: AtomicBool::new(true),
             watch: Mutex::default(),
             attendant: Mutex::default(),
         })
@@ -133,19 +139,30 @@ impl Desk {
         self.outcome_of(Basis::Verified, self.scope.limits().build())
     }
 
-    /// Has a sync done that begins after this call, and does not wait for it. What comes of it is known as that of the last build.
+    /// Has a sync done that begins after this call, and does not wait for it, unless the index is cleared before. What comes of it is known
+    /// as that of the last build.
     ///
     /// # Errors
-    /// When the machine gives no thread.
-    pub fn sync_soon(self: &Arc<Self>) -> io::Result<()> {
+    /// When the scope is disabled, the cache cannot be written, or the machine gives no thread.
+    pub fn sync_soon(self: &Arc<Self>) -> Result<(), EngineError> {
+        if !self.scope.enabled() {
+            return Err(EngineError::Disabled);
+        }
+        match self.cache.lock(Instant::now()).map(drop) {
+            // Others build, so that it can be written.
+            Ok(()) | Err(StoreError::LockTimeout) => {}
+            Err(error) => return Err(EngineError::Write(error)),
+        }
         if !self.builds.is_called_for(Basis::Everything) {
             let desk = Arc::clone(self);
+            let withdrawn = Withdrawn::once_cleared(self);
             let sync = move || {
-                if let Err(error) = desk.sync() {
+                let _visit = desk.visit();
+                if let Err(error) = desk.build_unasked(withdrawn) {
                     tracing::warn!(%error, "a sync that nobody waited for failed");
                 }
             };
-            std::thread::Builder::new().name("sync".to_owned()).spawn(sync)?;
+            std::thread::Builder::new().name("sync".to_owned()).spawn(sync).map_err(EngineError::Thread)?;
         }
         Ok(())
     }
@@ -153,6 +170,7 @@ impl Desk {
     /// Syncs although nobody asked for it, where an index made by the rules of this desk serves: an index that is not there is not made,
     /// and one that another configuration of the scope made is its own business.
     pub(super) fn sync_unasked(&self) -> Result<(), Refusal> {
+        let withdrawn = Withdrawn::once_cleared(self);
         let serving = match self.pin() {
             Err(EngineError::Read(StoreError::Missing)) => return Ok(()),
             serving => serving?,
@@ -162,23 +180,30 @@ impl Desk {
         if !is_own {
             return Ok(());
         }
+        self.build_unasked(withdrawn).map(drop)
+    }
+
+    /// Syncs for nobody who waits.
+    fn build_unasked(&self, withdrawn: Withdrawn) -> Result<Arc<Built>, Refusal> {
         let tired = Instant::now() + self.scope.limits().query();
-        self.build_at_rest(Turn::Paced, self.scope.limits().build(), None, tired).map(drop)
+        self.build_at_rest(Turn::Paced, self.scope.limits().build(), None, tired, withdrawn)
     }
 
     fn outcome_of(&self, basis: Basis, limit: Duration) -> Result<BuildOutcome, Refusal> {
         let _visit = self.visit();
         let now = Instant::now();
         let built = match basis {
-            Basis::Everything => self.build_at_rest(Turn::Paced, limit, None, now + self.scope.limits().query()),
-            Basis::Nothing | Basis::Verified => self.build(basis, Turn::AtOnce, now + limit, limit, None),
+            Basis::Everything => {
+                self.build_at_rest(Turn::Paced, limit, None, now + self.scope.limits().query(), Withdrawn::Never)
+            }
+            Basis::Nothing | Basis::Verified => self.build(basis, Turn::AtOnce, now + limit, limit, None, Withdrawn::Never),
         };
         built.map(|built| built.outcome.clone())
     }
 
     /// Syncs for a question, which may have found out how the worktree differs. While that does not rest it is tried again, until `tired`.
     pub(super) fn sync_from(&self, departure: Option<Departure>, tired: Instant) -> Result<Arc<Built>, Refusal> {
-        self.build_at_rest(Turn::AtOnce, self.scope.limits().build(), departure, tired)
+        self.build_at_rest(Turn::AtOnce, self.scope.limits().build(), departure, tired, Withdrawn::Never)
     }
 
     /// Syncs, and tries it again while the worktree does not rest, with pauses in between.
@@ -188,10 +213,11 @@ impl Desk {
         limit: Duration,
         mut departure: Option<Departure>,
         tired: Instant,
+        withdrawn: Withdrawn,
     ) -> Result<Arc<Built>, Refusal> {
         let (end, mut pause) = (Instant::now() + limit, UNREST);
         loop {
-            match self.build(Basis::Everything, turn, end, limit, departure.take()) {
+            match self.build(Basis::Everything, turn, end, limit, departure.take(), withdrawn) {
                 Err(error) if error.is_of_unrest() && Instant::now() + pause < end.min(tired) => {
                     turn = Turn::After(Instant::now() + pause);
                     pause = (pause * 2).min(PACE);
@@ -207,20 +233,31 @@ impl Desk {
         turn: Turn,
         end: Instant,
         limit: Duration,
-        departure: Option<Departure>,
+        mut departure: Option<Departure>,
+        withdrawn: Withdrawn,
     ) -> Result<Arc<Built>, Refusal> {
-        let run = |deadline: Instant| {
-            let mut engine = self.engine();
-            let open = self.take_open().filter(|_| basis != Basis::Nothing);
-            let order = Order { basis, deadline, limit, open, departure };
-            let built = engine.build(order).map(Arc::new).map_err(Arc::new);
-            if let Some(open) = engine.take_open() {
-                self.keep_open(open);
+        loop {
+            let departure = departure.take();
+            let run = |deadline: Instant| {
+                let mut engine = self.engine();
+                if withdrawn.is_so(self) {
+                    return Err(Arc::new(EngineError::Withdrawn));
+                }
+                let open = self.take_open().filter(|_| basis != Basis::Nothing);
+                let order = Order { basis, deadline, limit, open, departure };
+                let built = engine.build(order).map(Arc::new).map_err(Arc::new);
+                if let Some(open) = engine.take_open() {
+                    self.keep_open(open);
+                }
+                built
+            };
+            match self.builds.pass(basis, turn, end, run) {
+                // Somebody else's was, who was to run it.
+                Some(Err(error)) if matches!(*error, EngineError::Withdrawn) && matches!(withdrawn, Withdrawn::Never) => {}
+                Some(built) => return built,
+                None => return Err(Arc::new(EngineError::Timeout { limit })),
             }
-            built
-        };
-        let built = self.builds.pass(basis, turn, end, run);
-        built.unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })))
+        }
     }
 
     /// Looks at the worktree, or shares a look that begins from now on.
@@ -243,6 +280,7 @@ impl Desk {
     pub fn clear(&self) -> Result<Cleared, Refusal> {
         let _visit = self.visit();
         let mut engine = self.engine();
+        self.clears.fetch_add(1, Ordering::Relaxed);
         engine.unload();
         drop(self.take_open());
         let retained = self.cache.clear().map_err(EngineError::Write)?;
@@ -291,6 +329,16 @@ impl Desk {
             *attendant = Some(Attendant::start(self, begin, auto_sync)?);
         }
         Ok(())
+    }
+
+    /// Says whether this desk was asked last, of those that the scope has with other configurations. Only that one syncs unasked.
+    pub(super) fn lead(&self, leads: bool) {
+        self.leads.store(leads, Ordering::Relaxed);
+    }
+
+    /// Returns whether this desk of its scope was asked last.
+    pub fn leads(&self) -> bool {
+        self.leads.load(Ordering::Relaxed)
     }
 
     /// Says that something is done ahead, until the first visitor comes, who cancels it; `None` when somebody is there.
@@ -419,6 +467,24 @@ impl Desk {
             self.engine.clear_poison();
             engine
         })
+    }
+}
+
+/// When a sync is not wanted any more that has not begun.
+#[derive(Clone, Copy, Debug)]
+enum Withdrawn {
+    Never,
+    /// When the index was cleared more often than so.
+    Cleared(u64),
+}
+
+impl Withdrawn {
+    fn once_cleared(desk: &Desk) -> Self {
+        Self::Cleared(desk.clears.load(Ordering::Relaxed))
+    }
+
+    fn is_so(self, desk: &Desk) -> bool {
+        matches!(self, Self::Cleared(times) if desk.clears.load(Ordering::Relaxed) != times)
     }
 }
 

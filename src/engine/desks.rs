@@ -55,7 +55,9 @@ impl Desks {
     pub fn desk(&self, config: &Config, scope: &config::Scope, host: &ParserHost) -> Result<Arc<Desk>, EngineError> {
         let mut open = self.open();
         if let Some(found) = open.iter().find(|known| known.scope == *scope && known.config == *config) {
-            return Ok(Arc::clone(&found.desk));
+            let found = Arc::clone(&found.desk);
+            follow(&open, scope, &found);
+            return Ok(found);
         }
         let desk = Arc::new(Desk::open(config, scope.clone(), self.parser(host))?);
         desk.listen(self.recording);
@@ -69,6 +71,7 @@ impl Desks {
             open.remove(oldest.unwrap_or_default());
         }
         open.push(Open { config: config.clone(), scope: scope.clone(), desk: Arc::clone(&desk) });
+        follow(&open, scope, &desk);
         Ok(desk)
     }
 
@@ -119,4 +122,10 @@ impl Desks {
         // Each change of it is whole.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets the desk that was asked last lead, of all that a scope has: what an older configuration says is not done unasked any more.
+fn follow(open: &[Open], scope: &config::Scope, last: &Arc<Desk>) {
+    let others = open.iter().filter(|known| known.scope.id == scope.id && known.scope.root == scope.root);
+    others.for_each(|known| known.desk.lead(Arc::ptr_eq(&known.desk, last)));
 }

@@ -58,6 +58,11 @@ pub enum EngineError {
     Fingerprint,
     #[error("the worktree kept changing meanwhile")]
     Busy,
+    #[error("the machine gives no thread")]
+    Thread(#[source] std::io::Error),
+    /// Of a sync that nobody waits for, before it began.
+    #[error("the index was cleared before the sync began")]
+    Withdrawn,
     #[error("not done within {limit:?}")]
     Timeout { limit: Duration },
     /// Of work that several requests shared.
@@ -103,10 +108,11 @@ impl EngineError {
                 _ if matches!(self, Self::Read(_) | Self::Baseline(_)) => "code_storage_unavailable",
                 _ => "code_build_failed",
             },
-            Self::Analysis(_) => "code_build_failed",
+            Self::Analysis(_) | Self::Thread(_) => "code_build_failed",
             Self::Parser(_) => "code_parser_failed",
             Self::Changed | Self::Fingerprint => "code_changed",
             Self::Busy => "workspace_busy",
+            Self::Withdrawn => "code_index_missing",
             Self::Timeout { .. } => "code_timeout",
             Self::Shared(error) => error.code(),
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{BuildOutcome, BuildStatus, EngineError, FailedFile, Verified};
+use crate::engine::{BuildOutcome, BuildStatus, FailedFile, Verified};
 
 use crate::render::text::{counted, grouped};
 
@@ -71,11 +71,7 @@ pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World
 /// Leaves a sync to this process, which goes on when the command is over.
 pub fn queue(session: &mut Session, global: &Global, world: &mut World<'_>) -> Result<Exit, Stop> {
     let desk = session.desk(global, &world.environment)?;
-    if !desk.scope().enabled() {
-        return Err(Failure::of_engine(&EngineError::Disabled).into());
-    }
-    desk.sync_soon()
-        .map_err(|error| Failure::new("code_build_failed", format!("the machine gave no thread for the sync: {error}")))?;
+    desk.sync_soon().map_err(|error| Failure::of_engine(&error))?;
     if global.json {
         writeln!(world.out, r#"{{"status":"queued"}}"#)?;
     } else if !global.quiet {

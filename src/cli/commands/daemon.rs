@@ -172,7 +172,7 @@ fn text(report: Option<&Report>) -> String {
     }
     row("clients", &format!("{}; {} answered, {} running", report.clients, counted(report.answered, "request"), report.running));
     for scope in &report.scopes {
-        let ScopeReport { scope_id, root, indexed, watch, loaded, idle_seconds } = scope;
+        let ScopeReport { scope_id, root, indexed, watch, loaded, idle_seconds, configurations } = scope;
         let state = if *indexed { "indexed" } else { "not indexed" };
         row("scope", &format!("{} {}", clean(scope_id), clean(root)));
         let memory = match loaded {
@@ -181,6 +181,9 @@ fn text(report: Option<&Report>) -> String {
             None => "at work",
         };
         row("", &format!("{state}, {memory}; watcher: {watch}; asked {} ago", lasting(*idle_seconds)));
+        if *configurations > 1 {
+            row("", &format!("asked with {configurations} configurations; this is the one that was used last"));
+        }
     }
     text
 }
@@ -200,7 +203,7 @@ fn be(config: &Config, place: Place, stage: Option<Stage>, world: &mut World<'_>
         None => start_tracing("sextant=info", io::stderr),
         Some(_) => {
             // Without a log, as in a cache that is read-only, it works all the same.
-            if let Ok(log) = Log::open(&place.log()) {
+            if let Ok(log) = Log::begin(&place.log()) {
                 start_tracing("sextant=info", Mutex::new(log));
             }
             std::panic::set_hook(Box::new(|defect| tracing::error!(%defect, "a thread panicked")));

@@ -228,3 +228,40 @@ fn an_edit_between_any_two_looks_of_a_stale_question_is_seen() {
         }
     }
 }
+
+#[test]
+fn a_sync_that_nobody_waits_for_does_not_outlive_a_clear() {
+    let fixture = Fixture::small();
+    let desk = Arc::new(fixture.engine());
+    desk.sync().expect("the first build");
+    let (stop, is_there, go) = Stop::new();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| stop.at_the_end_of_the_first_scan(|| desk.sync().map(drop)));
+        is_there.recv_timeout(PATIENCE).expect("it reads");
+        desk.sync_soon().expect("queued");
+        wait_for("the queued one", || desk.present().1 == 2);
+        // Whoever clears comes before it: that one begins a while after the sync that runs.
+        let clearing = scope.spawn(|| desk.clear().map(drop));
+        go.send(()).expect("it waits");
+        running.join().expect("no panic").expect("synced");
+        clearing.join().expect("no panic").expect("cleared");
+    });
+    wait_for("the queued one to end", || desk.present().1 == 0);
+    assert!(!desk.is_indexed(), "it made no index anew");
+    desk.sync().expect("who waits has it built");
+    assert!(desk.is_indexed());
+}
+
+#[test]
+fn only_the_configuration_that_was_used_last_acts_unasked() {
+    let fixture = Fixture::small();
+    let (desks, host) = (Desks::new(4), ParserHost::ThisProcess);
+    let desk = |settings: &str| {
+        let (config, scope) = binding(&fixture, settings);
+        desks.desk(&config, &scope, &host).expect("opened")
+    };
+    let (before, after) = (desk("[daemon]\nauto_sync_ms = 20"), desk(""));
+    assert!(!before.leads() && after.leads());
+    desk("[daemon]\nauto_sync_ms = 20");
+    assert!(before.leads() && !after.leads());
+}

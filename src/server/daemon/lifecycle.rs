@@ -154,6 +154,7 @@ impl Drop for Connected {
 /// When another one is there, or the system refuses.
 pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, DaemonError> {
     memory::keep_little();
+    place::name_process();
     let place = &options.place;
     let claim = place.take().map_err(DaemonError::Place)?.ok_or(DaemonError::Runs)?;
     let (leaving, reasons) = mpsc::channel();

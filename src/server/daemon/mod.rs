@@ -72,4 +72,6 @@ pub struct ScopeReport {
     pub loaded: Option<bool>,
     /// How long ago it was asked last.
     pub idle_seconds: u64,
+    /// With how many configurations it was asked; what stands above is of the one that was used last.
+    pub configurations: u64,
 }

@@ -18,6 +18,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::config::{canonical_future, running_program};
 use crate::model::{Canonical, ContentHash};
 
+/// How many logs are kept, of this build and of those before.
+const MOST_LOGS: usize = 6;
 /// The longest log; with the one before it a daemon keeps twice as much.
 const MOST_LOG: u64 = 512 << 10;
 /// Characters of a digest in a name: together they leave room for the longest runtime directory in the address of a socket.
@@ -298,6 +300,14 @@ pub fn make_end(pid: u32) -> io::Result<()> {
     Ok(kill_process(pid, Signal::CONT)?)
 }
 
+/// Has this process listed under the name of the program: the image that it runs is found under another.
+pub fn name_process() {
+    if cfg!(target_os = "linux") {
+        // It is for people alone.
+        let _ = fs::write("/proc/self/comm", "sextant");
+    }
+}
+
 /// Returns what tells this build from every other: which file the running program is, and its state. A program that was replaced, be it
 /// by one of the same version, is another build.
 fn build() -> String {
@@ -350,11 +360,28 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens a log for appending, with the directory that holds it.
+    /// Opens a log for appending, with the directory that holds it, and removes the oldest of those that other builds left.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        let log = Self::open(path)?;
+        let entries = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+        let mut others: Vec<_> = entries
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .filter(|found| {
+                let name = found.file_name().unwrap_or_default().to_string_lossy();
+                found != path && (name.ends_with(".log") || name.ends_with(".log.old"))
+            })
+            .filter_map(|found| Some((fs::symlink_metadata(&found).ok()?.modified().ok()?, found)))
+            .collect();
+        others.sort_by(|one, other| other.cmp(one));
+        // A daemon that still writes to one goes on without a trace.
+        others.iter().skip(MOST_LOGS - 1).for_each(|(_, found)| drop(remove(found)));
+        Ok(log)
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
         if let Some(directory) = path.parent() {
             drop(Directory::make(directory)?);
         }
@@ -469,5 +496,10 @@ mod tests {
             .map(|entry| entry.expect("readable").metadata().expect("there").len())
             .sum();
         assert!(size <= 2 * (MOST_LOG + (64 << 10)), "{size}");
+        for build in 0..20 {
+            drop(Log::begin(&folder.path().join(format!("d/{build}.log"))).expect("made"));
+        }
+        let kept = fs::read_dir(folder.path().join("d")).expect("readable").count();
+        assert!(kept == MOST_LOGS && folder.path().join("d/19.log").exists(), "{kept}");
     }
 }
