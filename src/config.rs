@@ -21,6 +21,7 @@ pub struct Config {
     pub limits: Limits,
     pub watch: Watch,
     pub daemon: Daemon,
+    pub http: Http,
     /// Scopes by name, their roots as written.
     scopes: BTreeMap<String, ScopeFile>,
 }
@@ -197,6 +198,94 @@ fn minutes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration
     }
 }
 
+/// Who may ask over HTTP, and from where.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Http {
+    /// How long the head of a request may take to arrive, and its body.
+    pub patience_seconds: u64,
+    /// Names by which the service may be called beside its address and those of the loopback.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may ask, as `https://host:port`; none may else.
+    pub origins: Vec<String>,
+    /// Those who may ask. With none, whoever reaches the loopback may read, and nobody may sync.
+    pub tokens: Vec<Token>,
+}
+
+/// A bearer token: what it must hash to, and what it opens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// For people who read the file.
+    pub name: Option<String>,
+    #[serde(deserialize_with = "digest")]
+    pub sha256: ContentHash,
+    /// Names of scopes; `*` is every one.
+    pub scopes: Vec<String>,
+    pub rights: Vec<Right>,
+}
+
+/// What a token allows in its scopes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Right {
+    /// Questions and the status.
+    #[serde(rename = "scope.read")]
+    ScopeRead,
+    /// Syncs.
+    #[serde(rename = "code.manage")]
+    CodeManage,
+}
+
+impl Token {
+    /// Returns whether it allows something in a scope.
+    pub fn allows(&self, scope: &str, right: Right) -> bool {
+        self.rights.contains(&right) && self.scopes.iter().any(|named| named == "*" || named == scope)
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self { patience_seconds: 10, hosts: Vec::new(), origins: Vec::new(), tokens: Vec::new() }
+    }
+}
+
+impl Http {
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience_seconds)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=MAX_SECONDS).contains(&self.patience_seconds) {
+            let problem = format!("must be from 1 to {MAX_SECONDS}");
+            return Err(ConfigError::Invalid { key: "http.patience_seconds".to_owned(), problem });
+        }
+        for (key, values) in [("hosts", &self.hosts), ("origins", &self.origins)] {
+            if values.iter().any(|value| value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic())) {
+                let problem = "holds what no client sends: write visible ASCII characters only".to_owned();
+                return Err(ConfigError::Invalid { key: format!("http.{key}"), problem });
+            }
+        }
+        for (number, token) in self.tokens.iter().enumerate() {
+            let name = token.name.clone().unwrap_or_else(|| (number + 1).to_string());
+            let invalid =
+                |problem: &str| ConfigError::Invalid { key: format!("http.tokens ({name})"), problem: problem.to_owned() };
+            if self.tokens[..number].iter().any(|other| other.sha256 == token.sha256) {
+                return Err(invalid("is there twice; one token stands in one place"));
+            }
+            if token.scopes.is_empty() || token.rights.is_empty() {
+                return Err(invalid("opens nothing: name `scopes` and `rights`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn digest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ContentHash, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    // The text itself may be a secret that was put into the wrong place.
+    ContentHash::parse(&text).ok_or_else(|| serde::de::Error::custom("must be 64 lower-case hexadecimal digits"))
+}
+
 /// What happens to a question when the worktree differs from the generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -362,6 +451,20 @@ pub enum ConfigError {
     CacheInsideRepository,
 }
 
+impl ConfigError {
+    /// Returns the code of the contract (§3).
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Read { .. } | Self::Syntax { .. } | Self::Invalid { .. } | Self::RootAndScope { .. } => "invalid_code_request",
+            Self::NoCacheDirectory => "code_storage_unavailable",
+            Self::UnknownScope { .. } | Self::ScopeNeeded { .. } => "code_repository_unconfigured",
+            Self::Root { .. } | Self::RootNotADirectory { .. } => "repository_unavailable",
+            Self::RootBelowTop { .. } | Self::RootTooBroad => "repository_root_required",
+            Self::CacheInsideRepository => "code_cache_inside_repository",
+        }
+    }
+}
+
 fn known_scopes(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!(" (configured: {})", known.join(", ")) }
 }
@@ -378,6 +481,8 @@ struct ConfigFile {
     watch: Watch,
     #[serde(default)]
     daemon: Daemon,
+    #[serde(default)]
+    http: Http,
     #[serde(default)]
     scopes: BTreeMap<String, ScopeFile>,
 }
@@ -423,6 +528,7 @@ impl Config {
                     limits: Limits::default(),
                     watch: Watch::default(),
                     daemon: Daemon::default(),
+                    http: Http::default(),
                     scopes: BTreeMap::new(),
                 })
             }
@@ -448,6 +554,7 @@ impl Config {
         file.limits.check()?;
         file.watch.check()?;
         file.daemon.check()?;
+        file.http.check()?;
         let cache_dir = match file.cache_dir {
             // Without `..`, so that where it will be can be told before it exists.
             Some(path) if path.is_absolute() && !path.components().any(|part| part == Component::ParentDir) => path,
@@ -460,8 +567,14 @@ impl Config {
         for (id, scope) in &file.scopes {
             scope.check(id)?;
         }
-        let ConfigFile { enabled, limits, watch, daemon, scopes, .. } = file;
-        Ok(Self { cache_dir, enabled, limits, watch, daemon, scopes })
+        let ConfigFile { enabled, limits, watch, daemon, http, scopes, .. } = file;
+        Ok(Self { cache_dir, enabled, limits, watch, daemon, http, scopes })
+    }
+
+    /// Returns the same without what says who may ask: of no meaning to an answer.
+    #[must_use]
+    pub fn without_visitors(&self) -> Self {
+        Self { http: Http::default(), ..self.clone() }
     }
 
     /// Returns the names of the configured scopes, sorted.

@@ -96,6 +96,17 @@ answers without it. It leaves by itself when nobody asks anything for `idle_minu
         #[command(subcommand)]
         action: Daemon,
     },
+    /// Answer over HTTP, in the foreground
+    #[command(
+        after_help = "Serves the scopes of the configuration file and that of --root; without both, that of the current directory.\n\
+Other machines are listened to only when the configuration names tokens: [[http.tokens]] with sha256, scopes and rights.\n\
+Ends with Ctrl-C."
+    )]
+    Serve {
+        /// Address and port to listen on; port 0 takes a free one
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+        http: String,
+    },
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree

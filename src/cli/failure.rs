@@ -96,18 +96,7 @@ impl Failure {
     }
 
     pub fn of_config(error: &ConfigError) -> Self {
-        let code = match error {
-            ConfigError::Read { .. }
-            | ConfigError::Syntax { .. }
-            | ConfigError::Invalid { .. }
-            | ConfigError::RootAndScope { .. } => "invalid_code_request",
-            ConfigError::NoCacheDirectory => "code_storage_unavailable",
-            ConfigError::UnknownScope { .. } | ConfigError::ScopeNeeded { .. } => "code_repository_unconfigured",
-            ConfigError::Root { .. } | ConfigError::RootNotADirectory { .. } => "repository_unavailable",
-            ConfigError::RootBelowTop { .. } | ConfigError::RootTooBroad => "repository_root_required",
-            ConfigError::CacheInsideRepository => "code_cache_inside_repository",
-        };
-        Self::new(code, sentence(error))
+        Self::new(error.code(), sentence(error))
     }
 
     pub fn of_engine(error: &EngineError) -> Self {

@@ -72,7 +72,7 @@ enum Wanted {
 pub fn is_remote(arguments: &Arguments) -> bool {
     let is_own = matches!(
         arguments.command,
-        Command::Daemon { .. } | Command::Watch | Command::Bench { .. } | Command::ParseWorker { .. }
+        Command::Daemon { .. } | Command::Watch | Command::Serve { .. } | Command::Bench { .. } | Command::ParseWorker { .. }
     );
     !is_own && arguments.global.verbose == 0
 }

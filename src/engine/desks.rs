@@ -53,6 +53,7 @@ impl Desks {
     /// # Errors
     /// When its root cannot be read.
     pub fn desk(&self, config: &Config, scope: &config::Scope, host: &ParserHost) -> Result<Arc<Desk>, EngineError> {
+        let config = &config.without_visitors();
         let mut open = self.open();
         if let Some(found) = open.iter().find(|known| known.scope == *scope && known.config == *config) {
             let found = Arc::clone(&found.desk);

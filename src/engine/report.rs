@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
@@ -35,7 +36,7 @@ pub struct BuildOutcome {
 }
 
 /// Whether a build published anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BuildStatus {
     /// A new generation was published.
@@ -45,7 +46,7 @@ pub enum BuildStatus {
 }
 
 /// What a generation holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BuildCounts {
     /// Included files, text too.
     pub files: u64,
@@ -57,7 +58,7 @@ pub struct BuildCounts {
 }
 
 /// A file that could not be parsed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedFile {
     pub path: String,
     /// The word of the contract.
@@ -92,7 +93,7 @@ pub struct Stage {
 }
 
 /// How the last build of a scope ended, as it is kept beside the generations.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum LastBuild {
     Building {
@@ -113,7 +114,7 @@ pub enum LastBuild {
 }
 
 /// Whether a scope can answer, and from what.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Status {
     pub schema: &'static str,
     pub scope_id: String,
@@ -129,7 +130,7 @@ pub struct Status {
 }
 
 /// The last build as the status shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LastBuildReport {
     #[serde(flatten)]
     pub build: LastBuild,
@@ -147,7 +148,7 @@ pub struct LastBuildReport {
 }
 
 /// A generation that is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeptReport {
     pub fingerprint: String,
     /// `current`, `previous`, or `first` at this branch and HEAD.
@@ -168,7 +169,7 @@ impl KeptReport {
 }
 
 /// The states of a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
     Disabled,
@@ -180,7 +181,7 @@ pub enum StatusWord {
 }
 
 /// Whether the generation equals the worktree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
     Fresh,
@@ -189,7 +190,7 @@ pub enum Freshness {
 }
 
 /// What `clear` came to (contract §2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cleared {
     pub status: &'static str,
     pub retained_reader_generations: u64,

@@ -5,6 +5,7 @@
 pub mod delta;
 pub mod explain;
 pub mod export;
+pub mod form;
 mod ops;
 pub mod rank;
 pub mod reach;

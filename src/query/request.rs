@@ -27,10 +27,12 @@ pub const DEFAULT_DEPTH: u32 = 2;
 pub const MAX_QUERY: usize = 8192;
 /// Most lines of one `read`.
 pub const MAX_READ_LINES: u64 = 200;
-const MAX_SYMBOL: usize = 128;
+/// Most characters of a symbol id.
+pub const MAX_SYMBOL: usize = 128;
 /// Most characters of a reference's name that can be asked for.
 pub const MAX_NAME: usize = 1024;
-const MAX_PATHS: usize = 100;
+/// Most paths that one question starts from.
+pub const MAX_PATHS: usize = 100;
 
 /// A request that fits the contract.
 #[derive(Clone, Debug, PartialEq, Eq)]

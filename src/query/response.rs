@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::model::{Canonical, ContentHash, EdgeKind, ParseStatus, Reason, Resolution, SymbolId, SymbolKind};
@@ -44,7 +45,7 @@ pub const EDGES_OUTSIDE: &str = "edges_outside_path_scope";
 pub const NO_GIT: &str = "no_git";
 
 /// Whether anything was cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Ok,
@@ -52,7 +53,7 @@ pub enum Status {
 }
 
 /// A whole answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Response {
     pub schema: &'static str,
     pub scope_id: String,
@@ -64,6 +65,7 @@ pub struct Response {
     pub checked_at: String,
     pub operation: &'static str,
     pub status: Status,
+    #[schemars(with = "Vec<ItemForm>")]
     pub items: Vec<Item>,
     pub coverage: CoverageReport,
     pub limitations: Vec<String>,
@@ -135,7 +137,7 @@ impl Response {
 }
 
 /// `coverage`: what the generation knows, and what this answer could not see.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CoverageReport {
     pub eligible_files: u64,
     pub parsed_files: u64,
@@ -166,7 +168,7 @@ pub struct CoverageReport {
     pub languages: BTreeMap<String, LanguageReport>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LanguageReport {
     pub files: u64,
     pub ok: u64,
@@ -175,7 +177,7 @@ pub struct LanguageReport {
 }
 
 /// A symbol whose name resembles what was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Near {
     pub qualified_name: String,
     pub path: String,
@@ -183,7 +185,7 @@ pub struct Near {
 }
 
 /// A path that a question could not start from, and the stable word of the reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NotFollowed {
     pub path: String,
     pub reason: Arc<str>,
@@ -229,7 +231,7 @@ fn hex<S: Serializer>(value: &Option<ContentHash>, serializer: S) -> Result<S::O
 }
 
 /// What an item of `explore` is to the question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     Seed,
@@ -238,7 +240,7 @@ pub enum Role {
 }
 
 /// How an item follows from the question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     StaticPath,
@@ -258,7 +260,7 @@ impl Why {
 }
 
 /// How precisely an item is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Granularity {
     Symbol,
@@ -267,7 +269,7 @@ pub enum Granularity {
 }
 
 /// What became of a file between two generations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     Added,
@@ -276,7 +278,7 @@ pub enum Change {
 }
 
 /// One of two compared generations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     Before,
@@ -284,7 +286,7 @@ pub enum Side {
 }
 
 /// How many definitions of the files asked about differ between two generations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChangedDefinitions {
     pub added: u64,
     pub modified: u64,
@@ -302,7 +304,7 @@ pub struct FileChange {
 }
 
 /// Why an item that could show source shows none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceOmitted {
     OutputBudget,
@@ -312,7 +314,7 @@ pub enum SourceOmitted {
 }
 
 /// One edge of a witness path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WitnessEdge {
     pub source_id: String,
     pub target_id: String,
@@ -325,17 +327,18 @@ pub struct WitnessEdge {
 }
 
 /// A line on which the relation stands, as the source has it, without surrounding white space; `None` where it is too long to show.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Site {
     pub line: u32,
     pub text: Option<String>,
 }
 
 /// One entry of `items`: a definition, a file, the piece of a file that `read` gives, or a file that changed.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[serde(remote = "Self")]
 pub struct Item {
     #[serde(serialize_with = "hex", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub id: Option<SymbolId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<SymbolKind>,
@@ -350,6 +353,7 @@ pub struct Item {
     pub start_line: u32,
     pub end_line: u32,
     #[serde(serialize_with = "hex")]
+    #[schemars(with = "Option<String>")]
     pub file_sha256: Option<ContentHash>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse_status: Option<ParseStatus>,
@@ -414,17 +418,32 @@ pub struct Item {
     pub seed: Option<usize>,
 }
 
+/// The form of an item that says what became of a file.
+#[derive(Serialize, JsonSchema)]
+struct Changed<'i> {
+    path: &'i str,
+    change: Change,
+    #[serde(serialize_with = "hex")]
+    #[schemars(with = "Option<String>")]
+    before_sha256: Option<ContentHash>,
+    #[serde(serialize_with = "hex")]
+    #[schemars(with = "Option<String>")]
+    after_sha256: Option<ContentHash>,
+}
+
+/// The forms that an item takes, for descriptions of the wire.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "AnyItem")]
+#[expect(dead_code, reason = "an item takes its form when it is written")]
+enum ItemForm {
+    Definition(Box<Item>),
+    Change(Changed<'static>),
+    Reference(ReferenceReport),
+}
+
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Changed<'i> {
-            path: &'i str,
-            change: Change,
-            #[serde(serialize_with = "hex")]
-            before_sha256: Option<ContentHash>,
-            #[serde(serialize_with = "hex")]
-            after_sha256: Option<ContentHash>,
-        }
         if let Some(reference) = &self.reference {
             return reference.serialize(serializer);
         }
@@ -439,7 +458,7 @@ impl Serialize for Item {
 }
 
 /// What one reference came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReferenceReport {
     pub path: Arc<str>,
     /// Those of the name token.
@@ -466,7 +485,7 @@ pub struct ReferenceReport {
 }
 
 /// Where an edge of a reference leads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReferenceTarget {
     pub id: String,
     pub kind: SymbolKind,
@@ -478,7 +497,7 @@ pub struct ReferenceTarget {
 }
 
 /// The head of a definition and the lines of a relation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<Arc<str>>,

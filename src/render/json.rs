@@ -2,13 +2,81 @@
 //!
 //! Must not know what was cut. Invariant: the text is exactly what [`super::budget`] measured.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::engine::{BuildOutcome, BuildStatus, FailedFile, Status, Verified};
 use crate::query::Response;
 
 /// Returns the body of an answer.
 pub fn encode(response: &Response) -> String {
     to_json(response)
+}
+
+/// Returns the body of a status.
+pub fn status(status: &Status) -> String {
+    to_json(status)
+}
+
+/// Returns the object that says what a build did, its fields the same whatever happened.
+pub fn build(outcome: &BuildOutcome) -> String {
+    let counts = outcome.counts;
+    to_json(&Build {
+        status: "ready",
+        fingerprint: outcome.fingerprint.hex(),
+        published: outcome.status == BuildStatus::Published,
+        extracted_files: outcome.extracted_files,
+        reused_files: outcome.reused_files,
+        removed_files: outcome.removed_files,
+        resolved_files: outcome.resolved_files,
+        elapsed_seconds: outcome.elapsed_seconds,
+        files: counts.files,
+        definitions: counts.definitions,
+        edges: counts.edges,
+        diagnostics: counts.diagnostics,
+        partial_files: counts.partial_files,
+        failed_files: counts.failed_files,
+        failures: &outcome.failures,
+        peak_memory_bytes: outcome.peak_memory_bytes,
+        stages: outcome
+            .stages
+            .iter()
+            .map(|stage| BuildStage { name: stage.name, seconds: stage.elapsed.as_secs_f64() })
+            .collect(),
+        verified: outcome.verified.as_deref().copied(),
+    })
+}
+
+/// What a build did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Build<'a> {
+    status: &'static str,
+    fingerprint: String,
+    /// Whether a new generation was published.
+    published: bool,
+    extracted_files: u64,
+    reused_files: u64,
+    removed_files: u64,
+    resolved_files: u64,
+    elapsed_seconds: f64,
+    files: u64,
+    definitions: u64,
+    edges: u64,
+    diagnostics: u64,
+    partial_files: u64,
+    failed_files: u64,
+    /// The first of these, by path.
+    failures: &'a [FailedFile],
+    peak_memory_bytes: Option<u64>,
+    stages: Vec<BuildStage>,
+    /// What a check of everything stored found; null when there was none.
+    verified: Option<Verified>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct BuildStage {
+    name: &'static str,
+    seconds: f64,
 }
 
 /// Returns the compact JSON of a value of the contract.

@@ -1,7 +1,9 @@
-//! The surfaces that answer other processes: the daemon on its socket.
+//! The surfaces that answer other processes: the daemon on its socket, and HTTP.
 //!
-//! Must not know a command line or an operation: what is asked goes to a [`daemon::Service`], which the layer above supplies. Invariant:
+//! Must not know a command line. What the daemon is asked goes to a [`daemon::Service`], which the layer above supplies. Invariant:
 //! nothing a peer sends is believed before it is bounded and parsed.
 
+pub mod answer;
 pub mod daemon;
-pub mod memory;
+pub mod http;
+mod memory;

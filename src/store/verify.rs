@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cache::Cache;
@@ -19,7 +20,7 @@ use super::publish::BuildLock;
 use super::seal::Seal;
 
 /// What a verification checked, and what of it was damaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verified {
     /// Kept generations, the one that serves among them.
     pub generations: u64,

@@ -2,13 +2,12 @@
 //!
 //! Must not know how a build works. Invariant: the JSON object of a build has the same fields whatever happened.
 
-use serde::Serialize;
-
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{BuildOutcome, BuildStatus, FailedFile, Verified};
+use crate::engine::{BuildOutcome, BuildStatus, Verified};
 
+use crate::render::json;
 use crate::render::text::{counted, grouped};
 
 /// Which build.
@@ -17,38 +16,6 @@ pub enum Kind {
     Index,
     Sync,
     VerifyAndSync,
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report<'a> {
-    status: &'static str,
-    fingerprint: String,
-    /// Whether a new generation was published.
-    published: bool,
-    extracted_files: u64,
-    reused_files: u64,
-    removed_files: u64,
-    resolved_files: u64,
-    elapsed_seconds: f64,
-    files: u64,
-    definitions: u64,
-    edges: u64,
-    diagnostics: u64,
-    partial_files: u64,
-    failed_files: u64,
-    /// The first of these, by path.
-    failures: &'a [FailedFile],
-    peak_memory_bytes: Option<u64>,
-    stages: Vec<StageReport<'a>>,
-    /// What a check of everything stored found; null when there was none.
-    verified: Option<Verified>,
-}
-
-#[derive(Serialize)]
-struct StageReport<'a> {
-    name: &'a str,
-    seconds: f64,
 }
 
 pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World<'_>) -> Result<Exit, Stop> {
@@ -60,8 +27,7 @@ pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World
     }
     .map_err(|error| Failure::of_engine(&error))?;
     if global.json {
-        let line = serde_json::to_string(&report(&outcome)).expect("plain values have JSON");
-        writeln!(world.out, "{line}")?;
+        writeln!(world.out, "{}", json::build(&outcome))?;
     } else if !global.quiet {
         write!(world.out, "{}", text(&outcome))?;
     }
@@ -78,34 +44,6 @@ pub fn queue(session: &mut Session, global: &Global, world: &mut World<'_>) -> R
         writeln!(world.out, "a sync is queued")?;
     }
     Ok(Exit::Answered)
-}
-
-fn report(outcome: &BuildOutcome) -> Report<'_> {
-    let counts = outcome.counts;
-    Report {
-        status: "ready",
-        fingerprint: outcome.fingerprint.hex(),
-        published: outcome.status == BuildStatus::Published,
-        extracted_files: outcome.extracted_files,
-        reused_files: outcome.reused_files,
-        removed_files: outcome.removed_files,
-        resolved_files: outcome.resolved_files,
-        elapsed_seconds: outcome.elapsed_seconds,
-        files: counts.files,
-        definitions: counts.definitions,
-        edges: counts.edges,
-        diagnostics: counts.diagnostics,
-        partial_files: counts.partial_files,
-        failed_files: counts.failed_files,
-        failures: &outcome.failures,
-        peak_memory_bytes: outcome.peak_memory_bytes,
-        stages: outcome
-            .stages
-            .iter()
-            .map(|stage| StageReport { name: stage.name, seconds: stage.elapsed.as_secs_f64() })
-            .collect(),
-        verified: outcome.verified.as_deref().copied(),
-    }
 }
 
 /// Returns what a build did, in one line.

@@ -12,6 +12,7 @@ pub mod hook;
 mod parse_worker;
 mod place;
 mod query;
+mod serve;
 mod status;
 mod watch;
 
@@ -34,6 +35,7 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Watch => watch::run(session, global, world),
         Command::Hook(typed) => Ok(hook::run(session, global, typed, world)),
         Command::Daemon { action } => daemon::run(global, *action, world),
+        Command::Serve { http } => serve::run(global, http, world),
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),

@@ -9,14 +9,10 @@ use std::path::Path;
 use crate::cli::arguments::{Global, OnStale};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::config;
-use crate::engine::{Admission, Baseline};
 use crate::query::request::{self, MAX_BODY};
-use crate::query::{self, Operation, Request};
-use crate::render::{budget, json};
+use crate::server::answer;
 
 use super::policy;
-use super::status::json as to_json;
 
 pub fn run(
     session: &mut Session,
@@ -31,40 +27,11 @@ pub fn run(
     // An implicit scope syncs for people; a strict caller has said nothing of the kind.
     let implicit = session.is_implicit();
     let desk = session.desk(global, &world.environment)?;
-    if request.operation == Operation::Status {
-        let status = desk.status();
-        if let (Some(expected), Some(found)) = (request.expected_fingerprint, &status.fingerprint)
-            && expected.hex() != *found
-        {
-            return Err(Failure::new("code_changed", "the fingerprint is not what the request expects").into());
-        }
-        writeln!(world.out, "{}", to_json(&status))?;
-        return Ok(Exit::Answered);
-    }
-    let scope_policy = if implicit { config::OnStale::Refuse } else { desk.scope().on_stale() };
-    let admission = Admission {
-        on_stale: policy(on_stale, scope_policy),
-        expected_fingerprint: request.expected_fingerprint,
-        baseline: baseline(&request),
-        limit: desk.scope().limits().query(),
-    };
-    let answer = desk
-        .ask(admission, |snapshot| {
-            let response = query::run(snapshot, &request).map_err(|error| Failure::of_query(&error))?;
-            budget::fit(response, request.max_bytes).map_err(|error| Failure::of_budget(&error))
-        })
-        .map_err(|error| Failure::of_engine(&error))?;
-    writeln!(world.out, "{}", json::encode(&answer.value?))?;
+    let on_stale = policy(on_stale, answer::strict_policy(&desk, implicit));
+    let reply = answer::answer(&desk, &request, on_stale, desk.scope().limits().query());
+    let reply = reply.map_err(|refusal| Failure::new(refusal.code, refusal.message))?;
+    writeln!(world.out, "{}", reply.json())?;
     Ok(Exit::Answered)
-}
-
-/// Returns what the answer compares with.
-fn baseline(request: &Request) -> Baseline {
-    match (&request.operation, request.before_fingerprint) {
-        (Operation::Changes, _) => Baseline::Previous,
-        (_, Some(fingerprint)) => Baseline::Kept(fingerprint),
-        _ => Baseline::None,
-    }
 }
 
 /// Reads no more than decides whether the body is too large.
