@@ -366,6 +366,17 @@ pub enum Bench {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Edit at random while many clients ask over HTTP, and compare every answer
+    Serve {
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(4..=100_000))]
+        seconds: u64,
+        /// How many ask at once
+        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
+        clients: u32,
+        /// Another number edits and asks otherwise
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Run one measurement in this process and print it; the benchmark calls itself so
     #[command(hide = true)]
     Part {

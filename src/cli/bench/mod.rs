@@ -4,12 +4,14 @@
 //! benchmark, and every ratio is between figures of the same one.
 
 mod edit;
+mod editor;
 mod floor;
 mod grow;
 mod live;
 mod meter;
 mod rows;
 mod scratch;
+mod serve;
 mod soak;
 mod storm;
 mod usage;
@@ -65,6 +67,16 @@ pub fn run(session: &mut Session, global: &Global, subject: &Bench, world: &mut 
             let soaked = plan.run().map_err(|error| failed(&error))?;
             world.out.write_all(soaked.report.as_bytes())?;
             if soaked.wrong > 0 {
+                return Ok(Exit::Failed);
+            }
+        }
+        Bench::Serve { seconds, clients, seed } => {
+            let root = session.desk(global, &world.environment)?.scope().root().to_owned();
+            let time = Duration::from_secs(*seconds);
+            let plan = serve::Plan { root: &root, time, clients: *clients as usize, seed: *seed };
+            let served = plan.run().map_err(|error| failed(&error))?;
+            world.out.write_all(served.report.as_bytes())?;
+            if served.wrong > 0 {
                 return Ok(Exit::Failed);
             }
         }

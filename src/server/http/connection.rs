@@ -21,8 +21,8 @@ use super::refusal::Refusal;
 
 /// How long a client may read nothing while it is written to.
 const UNREAD: Duration = Duration::from_secs(20);
-/// The largest head, and how much of a body is read ahead.
-const BUFFER: usize = 64 << 10;
+/// How much is read ahead. A head is refused that is larger by far; one that is little larger may be read.
+const BUFFER: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 
 /// Serves a connection until either side has enough, or the service ends. A head may take so long as there is `patience`, from the end of
