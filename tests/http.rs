@@ -457,7 +457,8 @@ fn requests_without_sense_are_refused() {
         match number % 4 {
             0 => {
                 body = mutated(&body, &mut dice);
-                body.push(b'}');
+                // No JSON ends so, be it within a string.
+                body.push(1);
             }
             1 => {
                 let broken: [&[u8]; 6] = [
