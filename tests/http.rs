@@ -255,6 +255,7 @@ fn what_the_configuration_takes_back_is_gone_at_once() {
     serving.get(STATUS, "owner").refused(503, "code_repository_unconfigured");
     fs::write(&suite.config, "no configuration").expect("written");
     serving.get(STATUS, "owner").refused(503, "code_repository_unconfigured");
+    assert_eq!(serving.get("/healthz", "").status, 200, "it lives all the same");
     fs::remove_file(&suite.config).expect("there");
     serving.get(STATUS, "owner").refused(503, "code_repository_unconfigured");
     // Without any token left, nobody comes in: once there were some, it is no open house.
@@ -284,6 +285,14 @@ fn pages_and_names_of_others_are_turned_away() {
     check(&[("origin", "https://app.example.org")], 200);
     check(&[("origin", "https://evil.example.org")], 403);
     check(&[("origin", "null")], 403);
+    // A browser is told so, of pages that may ask alone.
+    let page = |origin: &'static str| [("origin", origin), ("access-control-request-method", "POST")];
+    let asked = serving.ask("OPTIONS", QUERY, &page("https://app.example.org"), b"");
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, "https://app.example.org"), "{asked:?}");
+    serving.ask("OPTIONS", QUERY, &page("https://evil.example.org"), b"").refused(403, "forbidden");
+    let told = serving.ask("GET", "/v1/scopes", &[("origin", "https://app.example.org")], b"");
+    assert_eq!((told.header("access-control-allow-origin"), told.header("vary")), ("https://app.example.org", "origin"));
+    assert_eq!(serving.get("/v1/scopes", "").header("access-control-allow-origin"), "");
     // A request that names its target whole says the name there, too.
     let whole =
         format!("GET http://evil.example.org/v1/scopes HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", serving.address);

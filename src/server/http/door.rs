@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderValue, Method, header, uri::Authority};
 use subtle::ConstantTimeEq;
 
 use crate::config::{Config, Http, Right, Token};
@@ -54,11 +54,12 @@ impl Door {
         Self { address, locked: AtomicBool::new(!address.ip().is_loopback()) }
     }
 
-    /// Lets a request through that is called by a name of this service, and by no page of another.
+    /// Lets a request through that calls the service by a name of its own, and comes from no page or from one that may. Returns the origin of
+    /// a page of others.
     ///
     /// # Errors
     /// When it is not.
-    pub fn check_names(&self, parts: &Parts, http: &Http) -> Result<(), Refusal> {
+    pub fn check_names(&self, parts: &Parts, http: &Http) -> Result<Option<HeaderValue>, Refusal> {
         let forbidden = || Refusal::new("forbidden");
         let host = only(&parts.headers, header::HOST).ok_or_else(forbidden)?;
         let authority: Authority = host.parse().map_err(|_| forbidden())?;
@@ -67,10 +68,11 @@ impl Door {
         if host.contains('@') || names.into_iter().flatten().any(|name| !self.is_own_name(name.host(), http)) {
             return Err(forbidden());
         }
-        let Some(origin) = parts.headers.get(header::ORIGIN) else { return Ok(()) };
-        let origin = only(&parts.headers, header::ORIGIN).filter(|_| !origin.is_empty()).ok_or_else(forbidden)?;
+        let Some(given) = parts.headers.get(header::ORIGIN) else { return Ok(None) };
+        let origin = only(&parts.headers, header::ORIGIN).ok_or_else(forbidden)?;
         let is_own = origin.strip_prefix("http://").is_some_and(|rest| rest.eq_ignore_ascii_case(host));
-        if is_own || http.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) { Ok(()) } else { Err(forbidden()) }
+        let is_listed = http.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
+        if is_own || is_listed { Ok(is_listed.then(|| given.clone())) } else { Err(forbidden()) }
     }
 
     fn is_own_name(&self, host: &str, http: &Http) -> bool {
@@ -108,6 +110,27 @@ impl Door {
             None => Err(Refusal::new("unauthorized")),
         }
     }
+}
+
+/// Returns whether a browser asks whether a page may ask.
+pub fn is_preflight(parts: &Parts) -> bool {
+    parts.method == Method::OPTIONS && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Tells a browser that a page may ask, and read the answer.
+pub fn allow_page(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::VARY, HeaderValue::from_static("origin"));
+    let told = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "accept, authorization, content-type, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, x-request-id",
+        ),
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, retry-after, x-powercontext-request-id, x-request-id"),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    headers.extend(told.map(|(name, value)| (name, HeaderValue::from_static(value))));
 }
 
 /// Returns the value of a header that is there once.

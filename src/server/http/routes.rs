@@ -10,19 +10,20 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use serde::Serialize;
 
-use crate::config::Right;
+use crate::config::{Config, Http, Right};
 use crate::query::request::{self, MAX_BODY};
 use crate::render::json;
 use crate::server::answer;
 
-use super::door::{Door, Grant};
+use super::door::{self, Door, Grant};
 use super::metrics::Metrics;
 use super::openapi;
 use super::refusal::{Code, Refusal, json as json_response};
@@ -108,8 +109,20 @@ async fn oversee(State(surface): Shared, request: Request, next: Next) -> Respon
     let id = request_id(request.headers());
     surface.lately.fetch_add(1, Ordering::Relaxed);
     let route = route_of(request.uri().path());
-    let mut response = match enter(&surface, route, request).await {
-        Ok(request) => next.run(request).await,
+    let (parts, body) = request.into_parts();
+    let mut page = None;
+    let mut response = match knock(&surface, route, &parts).await {
+        Ok(visitor) => {
+            page = visitor.page;
+            if page.is_some() && door::is_preflight(&parts) {
+                StatusCode::NO_CONTENT.into_response()
+            } else {
+                match enter(&surface, route, visitor.config, parts, body).await {
+                    Ok(request) => next.run(request).await,
+                    Err(refusal) => refusal.into_response(),
+                }
+            }
+        }
         Err(refusal) => refusal.into_response(),
     };
     let code = response.extensions().get::<Code>().map_or("", |Code(code)| code);
@@ -119,6 +132,9 @@ async fn oversee(State(surface): Shared, request: Request, next: Next) -> Respon
     headers.insert(REQUEST_ID, id);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(page) = page {
+        door::allow_page(headers, page);
+    }
     response
 }
 
@@ -133,20 +149,37 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     HeaderValue::from_str(&format!("{number:016x}")).expect("hexadecimal digits are visible")
 }
 
-/// Lets a request in: checks its names, finds its grant, and reads its body.
-async fn enter(surface: &Arc<Surface>, route: &str, request: Request) -> Result<Request, Refusal> {
-    let scopes = Arc::clone(surface);
-    let config = tokio::task::spawn_blocking(move || scopes.scopes.config()).await.map_err(|_| Refusal::new("internal_error"))?;
-    let config = config.map_err(|error| {
-        // Without it nobody can be told apart, and nobody comes in.
-        tracing::error!(%error, "the configuration cannot be read");
-        Refusal::new("code_repository_unconfigured")
-    })?;
-    let (mut parts, body) = request.into_parts();
-    surface.door.check_names(&parts, &config.http)?;
-    let patience = config.http.patience();
-    // Whether it lives, and how it is asked, is no secret.
-    if !matches!(route, "healthz" | "openapi") {
+/// Whoever called the service by its name, from no page or from one that may.
+struct Visitor {
+    /// `None` where it cannot be read, on routes that need none.
+    config: Option<Config>,
+    /// The origin of the page.
+    page: Option<HeaderValue>,
+}
+
+/// Reads the configuration as it is now, and checks the names in a request.
+async fn knock(surface: &Arc<Surface>, route: &str, parts: &Parts) -> Result<Visitor, Refusal> {
+    let shared = Arc::clone(surface);
+    let read = tokio::task::spawn_blocking(move || shared.scopes.config()).await.map_err(|_| Refusal::new("internal_error"))?;
+    let config = read.inspect_err(|error| tracing::error!(%error, "the configuration cannot be read")).ok();
+    // That it lives can be said without one.
+    let page = match &config {
+        Some(config) => surface.door.check_names(parts, &config.http)?,
+        None if is_open(route) => surface.door.check_names(parts, &Http::default())?,
+        None => return Err(Refusal::new("code_repository_unconfigured")),
+    };
+    Ok(Visitor { config, page })
+}
+
+/// Whether it lives, and how it is asked, is no secret.
+fn is_open(route: &str) -> bool {
+    matches!(route, "healthz" | "openapi")
+}
+
+/// Lets a request in: finds its grant, and reads its body.
+async fn enter(surface: &Surface, route: &str, config: Option<Config>, mut parts: Parts, body: Body) -> Result<Request, Refusal> {
+    let patience = config.as_ref().map_or(Http::default().patience(), |config| config.http.patience());
+    if let Some(config) = config.filter(|_| !is_open(route)) {
         let names = surface.scopes.names(&config);
         let grant = surface.door.admit(&parts.headers, config, names)?;
         parts.extensions.insert(grant);
@@ -247,11 +280,9 @@ async fn query(
     State(surface): Shared,
     Extension(grant): Extension<Grant>,
     name: Named,
-    method: Method,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
-    debug_assert_eq!(method, Method::POST);
     let name = permitted(name, &grant, Right::ScopeRead)?;
     require_json(&headers)?;
     let request = request::parse(&body).map_err(|error| Refusal::of_request(&error))?;
