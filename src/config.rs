@@ -3,6 +3,8 @@
 //! Must not know Git, SQLite or any command. Invariant: a [`Scope`] handed out has a canonical root that exists, is not below the top of
 //! a worktree, and does not hold the cache.
 
+mod http;
+
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +12,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::model::{Canonical, ContentHash, PathPrefix};
+
+pub use http::{Http, Right, Token};
 
 /// Everything a command is told before it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,94 +200,6 @@ fn minutes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration
     } else {
         Err(serde::de::Error::custom(format!("must be greater than zero and at most {}", MAX_SECONDS / 60)))
     }
-}
-
-/// Who may ask over HTTP, and from where.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Http {
-    /// How long the head of a request may take to arrive, and its body.
-    pub patience_seconds: u64,
-    /// Names by which the service may be called beside its address and those of the loopback.
-    pub hosts: Vec<String>,
-    /// Origins of web pages that may ask, as `https://host:port`; none may else.
-    pub origins: Vec<String>,
-    /// Those who may ask. With none, whoever reaches the loopback may read, and nobody may sync.
-    pub tokens: Vec<Token>,
-}
-
-/// A bearer token: what it must hash to, and what it opens.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Token {
-    /// For people who read the file.
-    pub name: Option<String>,
-    #[serde(deserialize_with = "digest")]
-    pub sha256: ContentHash,
-    /// Names of scopes; `*` is every one.
-    pub scopes: Vec<String>,
-    pub rights: Vec<Right>,
-}
-
-/// What a token allows in its scopes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Right {
-    /// Questions and the status.
-    #[serde(rename = "scope.read")]
-    ScopeRead,
-    /// Syncs.
-    #[serde(rename = "code.manage")]
-    CodeManage,
-}
-
-impl Token {
-    /// Returns whether it allows something in a scope.
-    pub fn allows(&self, scope: &str, right: Right) -> bool {
-        self.rights.contains(&right) && self.scopes.iter().any(|named| named == "*" || named == scope)
-    }
-}
-
-impl Default for Http {
-    fn default() -> Self {
-        Self { patience_seconds: 10, hosts: Vec::new(), origins: Vec::new(), tokens: Vec::new() }
-    }
-}
-
-impl Http {
-    pub fn patience(&self) -> Duration {
-        Duration::from_secs(self.patience_seconds)
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        if !(1..=MAX_SECONDS).contains(&self.patience_seconds) {
-            let problem = format!("must be from 1 to {MAX_SECONDS}");
-            return Err(ConfigError::Invalid { key: "http.patience_seconds".to_owned(), problem });
-        }
-        for (key, values) in [("hosts", &self.hosts), ("origins", &self.origins)] {
-            if values.iter().any(|value| value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic())) {
-                let problem = "holds what no client sends: write visible ASCII characters only".to_owned();
-                return Err(ConfigError::Invalid { key: format!("http.{key}"), problem });
-            }
-        }
-        for (number, token) in self.tokens.iter().enumerate() {
-            let name = token.name.clone().unwrap_or_else(|| (number + 1).to_string());
-            let invalid =
-                |problem: &str| ConfigError::Invalid { key: format!("http.tokens ({name})"), problem: problem.to_owned() };
-            if self.tokens[..number].iter().any(|other| other.sha256 == token.sha256) {
-                return Err(invalid("is there twice; one token stands in one place"));
-            }
-            if token.scopes.is_empty() || token.rights.is_empty() {
-                return Err(invalid("opens nothing: name `scopes` and `rights`"));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn digest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ContentHash, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    // The text itself may be a secret that was put into the wrong place.
-    ContentHash::parse(&text).ok_or_else(|| serde::de::Error::custom("must be 64 lower-case hexadecimal digits"))
 }
 
 /// What happens to a question when the worktree differs from the generation.

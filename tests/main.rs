@@ -20,6 +20,7 @@ mod permissions;
 mod program;
 mod reach;
 mod sandbox;
+mod service;
 mod surface_suite;
 mod watch;
 mod why;

@@ -30,6 +30,8 @@ use super::usage::measure;
 const REST: usize = 2_000;
 /// No answer takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
+/// How many clients ask each question at rest.
+const ASKING: usize = 4;
 /// Most that is said of wrong answers.
 const MOST_SAID: usize = 10;
 
@@ -248,13 +250,10 @@ impl Plan<'_> {
         let service = Service::start(&served_place)?;
         let questions = questions(&mut service.client()?, &editor.files)?;
         let one = self.load(&service, 1, self.time / 2, &questions, &past, &mut editor)?;
-        let compared_one = self.compare(&service, &fresh_place, &questions)?;
         let many = self.load(&service, self.clients, self.time, &questions, &past, &mut editor)?;
-        let compared_many = self.compare(&service, &fresh_place, &questions)?;
+        let (compared, differing) = self.compare(&service, &fresh_place, &questions)?;
         let peak = Meter::of(service.child.id()).memory(Memory::Peak);
-        let mut wrong = Vec::new();
-        let compared = compared_one.0 + compared_many.0;
-        wrong.extend([one.wrong.as_slice(), &compared_one.1, &many.wrong, &compared_many.1].concat());
+        let wrong = [one.wrong.as_slice(), &many.wrong, &differing].concat();
         Ok(self.report(&one, &many, compared, editor.edits, peak, &wrong))
     }
 
@@ -331,32 +330,35 @@ impl Plan<'_> {
         Ok(load)
     }
 
-    /// Asks everything of the service, by all clients at once, and of fresh processes. Returns how many answers there were, and which differ.
+    /// Asks everything of the service, each question by several clients and all clients at once, and of fresh processes. Returns how many answers
+    /// there were, and which differ.
     fn compare(&self, service: &Service, fresh: &Bench, questions: &[Question]) -> io::Result<(usize, Vec<String>)> {
-        let said: Vec<io::Result<Vec<Vec<String>>>> = std::thread::scope(|scope| {
+        let share = self.clients.div_ceil(ASKING);
+        let said: Vec<io::Result<Vec<(usize, Vec<String>)>>> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..self.clients)
-                .map(|_| {
-                    scope.spawn(|| {
+                .map(|number| {
+                    scope.spawn(move || {
                         let mut client = service.client()?;
-                        let all = questions.iter().map(|question| {
+                        let own = questions.iter().enumerate().filter(|(at, _)| at % share == number % share);
+                        own.map(|(at, question)| {
                             let asked = question.ask(|body| client.ask(body))?;
-                            Ok(asked.iter().map(|asked| plain(asked.status, &asked.answer)).collect())
-                        });
-                        all.collect()
+                            Ok((at, asked.iter().map(|asked| plain(asked.status, &asked.answer)).collect()))
+                        })
+                        .collect()
                     })
                 })
                 .collect();
             clients.into_iter().map(|client| client.join().unwrap_or_else(|_| Err(io::Error::other("a client died")))).collect()
         });
-        let said = said.into_iter().collect::<io::Result<Vec<_>>>()?;
+        let said: Vec<(usize, Vec<String>)> = said.into_iter().collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect();
         let (mut count, mut differing) = (0, Vec::new());
         for (number, question) in questions.iter().enumerate() {
             let expected = question.ask(|body| of_process(fresh, body))?;
             let expected: Vec<String> = expected.iter().map(|asked| plain(asked.status, &asked.answer)).collect();
-            for client in &said {
-                count += client[number].len();
-                if client[number] != expected {
-                    differing.push(format!("{question:?}: the service said {:?}, a fresh process {expected:?}", client[number]));
+            for (_, found) in said.iter().filter(|(at, _)| *at == number) {
+                count += found.len();
+                if *found != expected {
+                    differing.push(format!("{question:?}: the service said {found:?}, a fresh process {expected:?}"));
                 }
             }
         }

@@ -197,8 +197,9 @@ mod tests {
             Token { name: None, sha256: ContentHash::of(b"open"), scopes: vec!["demo".into()], rights: vec![Right::ScopeRead] };
         let with = |tokens: &[Token]| {
             let environment = crate::config::Environment { home: Some("/nonexistent".into()), ..Default::default() };
-            let config = Config::load(None, &environment).expect("defaults");
-            Config { http: Http { tokens: tokens.to_vec(), ..Http::default() }, ..config }
+            let mut config = Config::load(None, &environment).expect("defaults");
+            config.http.tokens = tokens.to_vec();
+            config
         };
         let door = Door::new("127.0.0.1:1".parse().expect("an address"));
         let admit = |line: Option<&str>, tokens: &[Token]| {

@@ -32,6 +32,8 @@ use super::work::Work;
 
 /// A body that is too large is read to its end up to here, so that its sender hears why it is refused.
 const MOST_UNREAD: usize = 1 << 20;
+/// How long the body of a request is read that is refused already.
+const UNHEARD: Duration = Duration::from_secs(1);
 /// So many questions are worked on at once: they wait for the same looks at the worktree, and little else.
 const QUESTIONS: usize = 64;
 /// So many more may wait.
@@ -109,22 +111,8 @@ async fn oversee(State(surface): Shared, request: Request, next: Next) -> Respon
     let id = request_id(request.headers());
     surface.lately.fetch_add(1, Ordering::Relaxed);
     let route = route_of(request.uri().path());
-    let (parts, body) = request.into_parts();
     let mut page = None;
-    let mut response = match knock(&surface, route, &parts).await {
-        Ok(visitor) => {
-            page = visitor.page;
-            if page.is_some() && door::is_preflight(&parts) {
-                StatusCode::NO_CONTENT.into_response()
-            } else {
-                match enter(&surface, route, visitor.config, parts, body).await {
-                    Ok(request) => next.run(request).await,
-                    Err(refusal) => refusal.into_response(),
-                }
-            }
-        }
-        Err(refusal) => refusal.into_response(),
-    };
+    let mut response = receive(&surface, route, request, next, &mut page).await.unwrap_or_else(IntoResponse::into_response);
     let code = response.extensions().get::<Code>().map_or("", |Code(code)| code);
     surface.metrics.count(route, response.status().as_u16(), code);
     let headers = response.headers_mut();
@@ -176,16 +164,42 @@ fn is_open(route: &str) -> bool {
     matches!(route, "healthz" | "openapi")
 }
 
-/// Lets a request in: finds its grant, and reads its body.
-async fn enter(surface: &Surface, route: &str, config: Option<Config>, mut parts: Parts, body: Body) -> Result<Request, Refusal> {
-    let patience = config.as_ref().map_or(Http::default().patience(), |config| config.http.patience());
-    if let Some(config) = config.filter(|_| !is_open(route)) {
-        let names = surface.scopes.names(&config);
-        let grant = surface.door.admit(&parts.headers, config, names)?;
-        parts.extensions.insert(grant);
+/// Lets a request in, has it answered, and says which page may read that.
+async fn receive(
+    surface: &Arc<Surface>,
+    route: &str,
+    request: Request,
+    next: Next,
+    page: &mut Option<HeaderValue>,
+) -> Result<Response, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    let mut patience = Http::default().patience();
+    let mut admit = async || {
+        let visitor = knock(surface, route, &parts).await?;
+        *page = visitor.page;
+        if page.is_some() && door::is_preflight(&parts) {
+            return Ok(Some(StatusCode::NO_CONTENT.into_response()));
+        }
+        let Some(config) = visitor.config else { return Ok(None) };
+        patience = config.http.patience();
+        if !is_open(route) {
+            let names = surface.scopes.names(&config);
+            let grant = surface.door.admit(&parts.headers, config, names)?;
+            parts.extensions.insert(grant);
+        }
+        Ok(None)
+    };
+    match admit().await {
+        Ok(None) => {}
+        Ok(Some(response)) => return Ok(response),
+        Err(refusal) => {
+            // Whoever is still speaking would not hear why.
+            let _ = read(&parts.headers, body, patience.min(UNHEARD)).await;
+            return Err(refusal);
+        }
     }
     let body = read(&parts.headers, body, patience).await?;
-    Ok(Request::from_parts(parts, Body::from(body)))
+    Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
 }
 
 /// Reads a body, which may not be too large or too slow.
