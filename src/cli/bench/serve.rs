@@ -217,6 +217,9 @@ fn torn(answer: &Value) -> Option<String> {
     items.iter().find(is_torn).map(|item| format!("a snippet that is not what its digest says: {item}"))
 }
 
+/// The number of a question, and what each of its requests came to.
+type Told = (usize, Vec<String>);
+
 /// What came of a time under load.
 #[derive(Default)]
 struct Load {
@@ -334,7 +337,7 @@ impl Plan<'_> {
     /// there were, and which differ.
     fn compare(&self, service: &Service, fresh: &Bench, questions: &[Question]) -> io::Result<(usize, Vec<String>)> {
         let share = self.clients.div_ceil(ASKING);
-        let said: Vec<io::Result<Vec<(usize, Vec<String>)>>> = std::thread::scope(|scope| {
+        let said: Vec<io::Result<Vec<Told>>> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..self.clients)
                 .map(|number| {
                     scope.spawn(move || {
@@ -350,7 +353,7 @@ impl Plan<'_> {
                 .collect();
             clients.into_iter().map(|client| client.join().unwrap_or_else(|_| Err(io::Error::other("a client died")))).collect()
         });
-        let said: Vec<(usize, Vec<String>)> = said.into_iter().collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let said: Vec<Told> = said.into_iter().collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect();
         let (mut count, mut differing) = (0, Vec::new());
         for (number, question) in questions.iter().enumerate() {
             let expected = question.ask(|body| of_process(fresh, body))?;
@@ -405,7 +408,7 @@ impl Plan<'_> {
         let ((slow, idle), (fast, busy)) = (rate(one), rate(many));
         let third = |at: usize| {
             let some = &many.memory[many.memory.len() * at / 3..many.memory.len() * (at + 1) / 3];
-            some.iter().sum::<u64>() / (some.len().max(1) as u64) >> 20
+            (some.iter().sum::<u64>() / (some.len().max(1) as u64)) >> 20
         };
         report.push_str(&format!(
             "\n- answers a second: {slow:.1} to one ({idle:.2} processors), {fast:.1} to {} ({busy:.2})\n- memory with parsers, means of the three \
