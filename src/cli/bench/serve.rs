@@ -26,8 +26,10 @@ use super::meter::Meter;
 use super::scratch::{Bench, Scratch, copy_tree};
 use super::usage::measure;
 
-/// The longest rest between two edits; they come in bursts.
-const REST: usize = 2_000;
+/// Edits come in bursts as tools make them, in which one is followed by the next within so many milliseconds.
+const BURST: usize = 50;
+/// The shortest rest between two bursts, in milliseconds, a third of the longest: a tree that never rests is answered by nobody.
+const REST: usize = 1_000;
 /// No answer takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
 /// How many clients ask each question at rest.
@@ -313,9 +315,9 @@ impl Plan<'_> {
             let mut ended = Ok(());
             while ended.is_ok() && begun.elapsed() < time {
                 ended = editor.edit();
-                let most = if editor.dice.below(4) > 0 { 50 } else { REST };
-                let rest = Duration::from_millis(editor.dice.below(most) as u64);
-                std::thread::sleep(rest);
+                let rest = if editor.dice.below(3) > 0 { editor.dice.below(BURST) } else { REST + editor.dice.below(2 * REST) };
+                // No edit begins after the end.
+                std::thread::sleep(Duration::from_millis(rest as u64).min(time.saturating_sub(begun.elapsed())));
             }
             stop.store(true, Ordering::Relaxed);
             for client in asking {
