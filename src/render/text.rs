@@ -40,6 +40,28 @@ pub struct Options {
     pub color: bool,
     /// Whether relations show the bodies of their definitions, and seeds all of theirs.
     pub source: bool,
+    /// How whoever reads it asks again.
+    pub asker: Asker,
+}
+
+/// Who reads an answer, and so how the knobs of a question are named in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asker {
+    /// Types commands: `--max-bytes`.
+    #[default]
+    Person,
+    /// Calls tools: `max_bytes`.
+    Agent,
+}
+
+impl Options {
+    /// Returns how a flag is named to whoever reads the answer.
+    fn flag(self, flag: &str) -> String {
+        match self.asker {
+            Asker::Person => flag.to_owned(),
+            Asker::Agent => format!("`{}`", flag.trim_start_matches('-').replace('-', "_")),
+        }
+    }
 }
 
 /// What was checked before the answer, for its last line.
@@ -370,7 +392,8 @@ impl Page {
             self.line(format_args!("{number}{gap}{line}"));
         }
         if rest > 0 {
-            self.faint(&format!("{:>width$}  {} with --source", "…", counted(rest, "more line")));
+            let source = self.options.flag("--source");
+            self.faint(&format!("{:>width$}  {} with {source}", "…", counted(rest, "more line")));
         }
     }
 
@@ -402,9 +425,9 @@ impl Page {
         let shown = response.items.iter().filter(|item| !item.repeated && !item.is_container()).count() as u64;
         if response.total > shown {
             let more = match response.operation {
-                "explore" => "a narrower question or --path shows more",
-                "changes" => "a larger --max-bytes shows more",
-                _ => more(response),
+                "explore" => format!("a narrower question or {} shows more", self.options.flag("--path")),
+                "changes" => format!("a larger {} shows more", self.options.flag("--max-bytes")),
+                _ => more(response, self.options),
             };
             self.faint(&format!("{} of {}; {more}", grouped(shown), grouped(response.total)));
         }
@@ -436,13 +459,13 @@ fn is_none(response: &Response) -> bool {
 }
 
 /// Returns what shows more of an answer that a limit cut. The largest limit can only be helped by asking for less.
-fn more(response: &Response) -> &'static str {
+fn more(response: &Response, options: Options) -> String {
     if response.limitations.iter().any(|word| word == OUTPUT_BUDGET) {
-        "a larger --max-bytes shows more"
+        format!("a larger {} shows more", options.flag("--max-bytes"))
     } else if response.items.len() < MAX_LIMIT {
-        "--limit shows more"
+        format!("{} shows more", options.flag("--limit"))
     } else {
-        "--path narrows the question"
+        format!("{} narrows the question", options.flag("--path"))
     }
 }
 

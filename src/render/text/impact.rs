@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{FAINT, NAME, Page, SURE, UNSURE, clean, counted, full_name, grouped, is_none, more};
+use super::{FAINT, NAME, Options, Page, SURE, UNSURE, clean, counted, full_name, grouped, is_none, more};
 use crate::model::{EdgeKind, Resolution, SymbolKind};
 use crate::query::response::{DEPTH_LIMIT, Item, NODE_LIMIT, Response, TRAVERSAL_LIMIT};
 
@@ -99,7 +99,7 @@ impl Page {
         let is_cut = |word: &str| response.limitations.iter().any(|limitation| limitation == word);
         let is_deeper = is_cut(DEPTH_LIMIT);
         if is_deeper && !response.deepest {
-            self.faint("more lies deeper; --depth goes further");
+            self.faint(&format!("more lies deeper; {} goes further", self.options.flag("--depth")));
         }
         if (is_deeper && response.deepest) || is_cut(NODE_LIMIT) || is_cut(TRAVERSAL_LIMIT) {
             self.faint("it reaches further than one answer follows");
@@ -112,7 +112,7 @@ pub(super) fn is_sure(item: &Item) -> bool {
 }
 
 /// Returns what is to be said beside the paths of tests, a line each.
-pub fn test_remarks(response: &Response) -> Vec<String> {
+pub fn test_remarks(response: &Response, options: Options) -> Vec<String> {
     let has = |word: &str| response.limitations.iter().any(|limitation| limitation == word);
     let mut remarks = Vec::new();
     if is_none(response) {
@@ -121,7 +121,7 @@ pub fn test_remarks(response: &Response) -> Vec<String> {
     let shown = response.items.iter().filter(|item| !item.is_container()).count() as u64;
     if response.total > shown {
         let (shown, total) = (grouped(shown), grouped(response.total));
-        remarks.push(format!("{shown} of {total} in test files; {}", more(response)));
+        remarks.push(format!("{shown} of {total} in test files; {}", more(response, options)));
     }
     let boundary = response.coverage.path_boundary_edges;
     if boundary > 0 {
