@@ -26,6 +26,7 @@ pub struct Config {
     pub watch: Watch,
     pub daemon: Daemon,
     pub http: Http,
+    pub mcp: Mcp,
     /// Scopes by name, their roots as written.
     scopes: BTreeMap<String, ScopeFile>,
 }
@@ -160,8 +161,8 @@ impl Watch {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Daemon {
-    /// Whether a command that finds none starts one for those after it.
-    pub autostart: bool,
+    /// Whether who finds none starts one. Left out, a server for agents does, and a command does not.
+    pub autostart: Option<bool>,
     /// It leaves when nobody asked anything for so long.
     #[serde(rename = "idle_minutes", deserialize_with = "minutes")]
     pub idle: Duration,
@@ -178,6 +179,16 @@ impl Daemon {
         (self.auto_sync_ms > 0).then(|| Duration::from_millis(self.auto_sync_ms))
     }
 
+    /// Returns whether a command that finds none starts one for those after it.
+    pub fn starts_for_commands(&self) -> bool {
+        self.autostart.unwrap_or(false)
+    }
+
+    /// Returns whether a server for agents that finds none starts one.
+    pub fn starts_for_agents(&self) -> bool {
+        self.autostart.unwrap_or(true)
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         if self.auto_sync_ms <= MAX_SECONDS * 1000 {
             return Ok(());
@@ -189,7 +200,7 @@ impl Daemon {
 
 impl Default for Daemon {
     fn default() -> Self {
-        Self { autostart: false, idle: Duration::from_secs(30 * 60), unload: Duration::from_secs(10 * 60), auto_sync_ms: 0 }
+        Self { autostart: None, idle: Duration::from_secs(30 * 60), unload: Duration::from_secs(10 * 60), auto_sync_ms: 0 }
     }
 }
 
@@ -200,6 +211,14 @@ fn minutes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration
     } else {
         Err(serde::de::Error::custom(format!("must be greater than zero and at most {}", MAX_SECONDS / 60)))
     }
+}
+
+/// What agents get through the Model Context Protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mcp {
+    /// Whether the first question in a worktree without an index builds one, instead of offering to.
+    pub auto_index: bool,
 }
 
 /// What happens to a question when the worktree differs from the generation.
@@ -400,6 +419,8 @@ struct ConfigFile {
     #[serde(default)]
     http: Http,
     #[serde(default)]
+    mcp: Mcp,
+    #[serde(default)]
     scopes: BTreeMap<String, ScopeFile>,
 }
 
@@ -445,6 +466,7 @@ impl Config {
                     watch: Watch::default(),
                     daemon: Daemon::default(),
                     http: Http::default(),
+                    mcp: Mcp::default(),
                     scopes: BTreeMap::new(),
                 })
             }
@@ -483,8 +505,8 @@ impl Config {
         for (id, scope) in &file.scopes {
             scope.check(id)?;
         }
-        let ConfigFile { enabled, limits, watch, daemon, http, scopes, .. } = file;
-        Ok(Self { cache_dir, enabled, limits, watch, daemon, http, scopes })
+        let ConfigFile { enabled, limits, watch, daemon, http, mcp, scopes, .. } = file;
+        Ok(Self { cache_dir, enabled, limits, watch, daemon, http, mcp, scopes })
     }
 
     /// Returns the same without what says who may ask: of no meaning to an answer.
@@ -519,25 +541,12 @@ impl Config {
             Some(root) => root.clone(),
             None => canonical_root(&environment.current_dir)?,
         };
-        let mut holding: Vec<(usize, &String, &ScopeFile)> = Vec::new();
-        for (name, file) in &self.scopes {
-            // A scope whose root is gone cannot be meant by a place that exists.
-            let Ok(root) = canonical_root(&file.root) else { continue };
-            if place == root || (asked.is_none() && place.starts_with(&root)) {
-                holding.push((root.components().count(), name, file));
-            }
+        if let Some(scope) = self.holding(&place, asked.is_none())? {
+            return Ok(scope);
         }
-        holding.sort_by_key(|(depth, _, _)| std::cmp::Reverse(*depth));
-        match holding.as_slice() {
-            [(_, name, file)] => return self.configured(name, file),
-            [(first, name, file), (second, ..), ..] if first > second => return self.configured(name, file),
-            [_, ..] => {
-                let known = holding.iter().map(|(_, name, _)| (*name).clone()).collect();
-                return Err(ConfigError::ScopeNeeded { known });
-            }
-            [] => {}
-        }
-        if asked.is_none() && !self.scopes.is_empty() {
+        // In a worktree within the scope's nobody means the scope.
+        let is_within = |file: &ScopeFile| canonical_root(&file.root).is_ok_and(|root| place.starts_with(root));
+        if asked.is_none() && !self.scopes.is_empty() && !self.scopes.values().any(is_within) {
             let mut scopes = self.scopes.iter();
             return match (scopes.next(), scopes.next()) {
                 (Some((name, file)), None) => self.configured(name, file),
@@ -545,6 +554,41 @@ impl Config {
             };
         }
         self.implicit(&place, asked.is_some(), environment)
+    }
+
+    /// Chooses the scope of a directory that is named to be asked about: the configured one that it is in, else the implicit one of its
+    /// worktree. The home directory and `/` are none, be they repositories or not.
+    ///
+    /// # Errors
+    /// When the directory cannot be used, or several scopes have one root there.
+    pub fn scope_at(&self, directory: &Path, environment: &Environment) -> Result<Scope, ConfigError> {
+        let place = canonical_root(directory)?;
+        match self.holding(&place, true)? {
+            Some(scope) => Ok(scope),
+            None => self.implicit(&place, false, environment),
+        }
+    }
+
+    /// Returns the configured scope whose root is a place or, where that counts, is the nearest above it.
+    fn holding(&self, place: &Path, may_be_above: bool) -> Result<Option<Scope>, ConfigError> {
+        let mut holding: Vec<(usize, &String, &ScopeFile)> = Vec::new();
+        let top = worktree_top(place);
+        for (name, file) in &self.scopes {
+            // A scope whose root is gone cannot be meant by a place that exists.
+            let Ok(root) = canonical_root(&file.root) else { continue };
+            // A worktree within the scope's is none of its files.
+            let is_apart = || top.as_ref().is_some_and(|top| *top != root && top.starts_with(&root));
+            if place == root || (may_be_above && place.starts_with(&root) && !is_apart()) {
+                holding.push((root.components().count(), name, file));
+            }
+        }
+        holding.sort_by_key(|(depth, _, _)| std::cmp::Reverse(*depth));
+        match holding.as_slice() {
+            [(_, name, file)] => self.configured(name, file).map(Some),
+            [(first, name, file), (second, ..), ..] if first > second => self.configured(name, file).map(Some),
+            [_, ..] => Err(ConfigError::ScopeNeeded { known: holding.iter().map(|(_, name, _)| (*name).clone()).collect() }),
+            [] => Ok(None),
+        }
     }
 
     /// Returns the scopes that hold a place, which need not exist: the configured ones by name, and the implicit ones that `place` may have
@@ -881,10 +925,46 @@ mod tests {
         assert_eq!(chosen("home", &root("../outer")).expect("by root"), ("outer".to_owned(), outer));
         assert!(matches!(chosen("home", &Selection::default()), Err(ConfigError::ScopeNeeded { .. })));
         assert!(chosen("home", &root(&other)).expect("implicit").0.starts_with("wt-"));
+        // A worktree within a scope's, of which no scope is, is a place of its own.
+        let apart = fixture.make_worktree("outer/apart");
+        for text in [text, "[scopes.outer]\nroot = \"$BASE/outer\""] {
+            let scope = fixture.scope_in(text, "outer/apart", &Selection::default()).expect("implicit");
+            assert!(scope.implicit && scope.root == apart, "{scope:?}");
+        }
         let both = Selection { root: Some(other), scope: Some("outer".to_owned()) };
         assert!(matches!(chosen("home", &both), Err(ConfigError::RootAndScope { .. })));
         let twice = "[scopes.a]\nroot = \"$BASE/outer\"\n[scopes.b]\nroot = \"$BASE/outer\"";
         assert!(matches!(fixture.scope_in(twice, "outer", &Selection::default()), Err(ConfigError::ScopeNeeded { .. })));
+    }
+
+    #[test]
+    fn scopes_of_directories() {
+        let fixture = Fixture::new();
+        fixture.make_worktree("outer");
+        fixture.make("outer/src/deep");
+        fixture.make_worktree("outer/apart");
+        fixture.make_worktree("other");
+        fixture.make("other/src");
+        fixture.make_worktree("home");
+        fixture.make("home/plain");
+        let config = fixture.config("[scopes.outer]\nroot = \"$BASE/outer\"").expect("valid");
+        let check = |place: &str, want: Result<(&str, &str), &str>| {
+            let found = config.scope_at(&fixture.path(place), &fixture.environment);
+            let found = found.map(|scope| (if scope.implicit { "-".to_owned() } else { scope.id }, scope.root));
+            match want {
+                Ok((id, root)) => assert_eq!(found.expect(place), (id.to_owned(), fixture.path(root)), "{place}"),
+                Err(error) => assert!(format!("{found:?}").contains(error), "{place}: {found:?}"),
+            }
+        };
+        check("outer", Ok(("outer", "outer")));
+        check("outer/src/deep", Ok(("outer", "outer")));
+        check("outer/apart", Ok(("-", "outer/apart")));
+        check("other/src", Ok(("-", "other")));
+        // The only configured scope is not meant by a place outside it, and home is none even as a repository.
+        check("home", Err("RootTooBroad"));
+        check("home/plain", Err("RootTooBroad"));
+        check("nowhere", Err("Root {"));
+        assert!(matches!(config.scope_at(Path::new("/"), &fixture.environment), Err(ConfigError::RootTooBroad)));
     }
 
     #[test]
