@@ -248,7 +248,7 @@ fn the_system_is_watched_in_one_place() {
 #[test]
 fn tokio_lives_in_two_surfaces() {
     let outside = |source: &Source| !source.path.starts_with("server/http/") && !source.path.starts_with("server/mcp/");
-    let words = ["tokio", "tokio_io_timeout", "axum", "hyper", "hyper_util", "http_body_util", "tower"];
+    let words = ["tokio", "tokio_io_timeout", "axum", "hyper", "hyper_util", "http_body_util", "tower", "rmcp"];
     check("tokio and what stands on it are named nowhere but in server/http and server/mcp", places(&words, outside));
 }
 

@@ -15,6 +15,7 @@ mod in_process;
 mod kills;
 mod layering;
 mod limits;
+mod mcp;
 mod mixed;
 mod permissions;
 mod program;

@@ -107,6 +107,18 @@ Ends with Ctrl-C."
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
         http: String,
     },
+    /// Serve a coding agent through the Model Context Protocol, on standard input and output
+    #[command(
+        after_help = "Agents start it; `sextant help` shows the commands for people. It answers through the daemon, which it starts \
+unless `autostart = false` or --no-daemon say otherwise, and ends with its client."
+    )]
+    Mcp,
+    /// Call a tool of `mcp`, its arguments on standard input; the program calls itself so
+    #[command(hide = true)]
+    Tool {
+        #[arg(value_name = "TOOL")]
+        name: String,
+    },
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree

@@ -28,36 +28,98 @@ struct Row {
     /// Of the strict surface; the commands for people exit 1 where nothing was found.
     exit: Exit,
     hint: &'static str,
+    /// What an agent can do, which calls tools; the same as a user where it is empty.
+    agent: &'static str,
 }
 
-const fn row(code: &'static str, exit: Exit, hint: &'static str) -> Row {
-    Row { code, exit, hint }
+const fn row(code: &'static str, exit: Exit, hint: &'static str, agent: &'static str) -> Row {
+    Row { code, exit, hint, agent }
 }
 
 static TABLE: &[Row] = &[
-    row("invalid_code_request", Exit::Usage, "see `sextant help`; the request form stands in the wire contract"),
-    row("budget_too_small", Exit::Usage, "raise --max-bytes (at most 32768)"),
-    row("code_target_missing", Exit::Usage, "find it with `sextant symbols`, and mind --path"),
-    row("code_range_missing", Exit::Usage, "ask for lines that the file has"),
-    row("repository_root_required", Exit::Usage, "name the top directory of the worktree as root"),
-    row("code_cache_inside_repository", Exit::Usage, "set `cache_dir` to a place outside the worktree"),
-    row("code_changed", Exit::Stale, "run `sextant sync` and ask again, or ask with `--on-stale sync`"),
-    row("baseline_unavailable", Exit::Failed, "compare with a generation that is still kept on this branch"),
-    row("workspace_busy", Exit::Stale, "finish the running checkout, merge or edit, then ask again"),
-    row("unsupported_capability", Exit::Failed, "see `operations` and `languages` in `sextant status --json`"),
-    row("code_disabled", Exit::Failed, "set `enabled = true` in the configuration file"),
-    row("code_repository_unconfigured", Exit::Usage, "name a scope of the configuration file, or give --root"),
-    row("code_index_missing", Exit::NoIndex, "run `sextant index`"),
-    row("code_timeout", Exit::Failed, "raise the seconds under [limits], exclude what is not needed, or try again"),
-    row("index_integrity_failed", Exit::Failed, "run `sextant sync` to repair, `sextant index` to rebuild"),
-    row("code_storage_unavailable", Exit::Failed, "check that the cache directory is yours and writable; see `cache_dir`"),
-    row("code_build_failed", Exit::Failed, "free disk space or repair the cache directory, then run `sextant sync`"),
-    row("code_cache_limit_exceeded", Exit::Failed, "raise `max_cache_bytes`, or run `sextant clear` and `sextant index`"),
-    row("repository_unavailable", Exit::Failed, "check that the directory exists, is yours and can be read"),
-    row("repository_read_failed", Exit::Failed, "check the permissions of the worktree's files"),
-    row("repository_limit_exceeded", Exit::Failed, "raise the limit under [limits], or `exclude` what is not needed"),
-    row("unsupported_git_object_format", Exit::Failed, "this repository's format is not read; use a plain checkout"),
-    row("code_parser_failed", Exit::Failed, "try `sextant sync` again; the published index still serves"),
+    row(
+        "invalid_code_request",
+        Exit::Usage,
+        "see `sextant help`; the request form stands in the wire contract",
+        "call again with arguments that fit the input schema of the tool",
+    ),
+    row(
+        "budget_too_small",
+        Exit::Usage,
+        "raise --max-bytes (at most 32768)",
+        "raise `max_bytes`, or ask for less with `limit` or `path`",
+    ),
+    row(
+        "code_target_missing",
+        Exit::Usage,
+        "find it with `sextant symbols`, and mind --path",
+        "find its name or path with `symbols`, and mind `path`",
+    ),
+    row("code_range_missing", Exit::Usage, "ask for lines that the file has", ""),
+    row(
+        "repository_root_required",
+        Exit::Usage,
+        "name the top directory of the worktree as root",
+        "pass `root`: the absolute path of a project, not of the home directory or `/`",
+    ),
+    row("code_cache_inside_repository", Exit::Usage, "set `cache_dir` to a place outside the worktree", ""),
+    row(
+        "code_changed",
+        Exit::Stale,
+        "run `sextant sync` and ask again, or ask with `--on-stale sync`",
+        "ask again with `on_stale` set to `sync`, or call `sync` first",
+    ),
+    row(
+        "baseline_unavailable",
+        Exit::Failed,
+        "compare with a generation that is still kept on this branch",
+        "the next `sync` that finds a change keeps what was before; until then there is nothing to compare with",
+    ),
+    row(
+        "workspace_busy",
+        Exit::Stale,
+        "finish the running checkout, merge or edit, then ask again",
+        "wait until the running checkout, merge or edit is over, then ask again",
+    ),
+    row("unsupported_capability", Exit::Failed, "see `operations` and `languages` in `sextant status --json`", ""),
+    row("code_disabled", Exit::Failed, "set `enabled = true` in the configuration file", ""),
+    row(
+        "code_repository_unconfigured",
+        Exit::Usage,
+        "name a scope of the configuration file, or give --root",
+        "pass `scope`, one of those that the configuration names, or `root`",
+    ),
+    row(
+        "code_index_missing",
+        Exit::NoIndex,
+        "run `sextant index`",
+        "call `sync` to build the index (once; from seconds to a minute or so), then ask again",
+    ),
+    row("code_timeout", Exit::Failed, "raise the seconds under [limits], exclude what is not needed, or try again", ""),
+    row(
+        "index_integrity_failed",
+        Exit::Failed,
+        "run `sextant sync` to repair, `sextant index` to rebuild",
+        "call `sync` to repair it, with `rebuild` set if that does not help",
+    ),
+    row("code_storage_unavailable", Exit::Failed, "check that the cache directory is yours and writable; see `cache_dir`", ""),
+    row(
+        "code_build_failed",
+        Exit::Failed,
+        "free disk space or repair the cache directory, then run `sextant sync`",
+        "tell the user: free disk space or repair the cache directory, then call `sync`",
+    ),
+    row("code_cache_limit_exceeded", Exit::Failed, "raise `max_cache_bytes`, or run `sextant clear` and `sextant index`", ""),
+    row("repository_unavailable", Exit::Failed, "check that the directory exists, is yours and can be read", ""),
+    row("repository_read_failed", Exit::Failed, "check the permissions of the worktree's files", ""),
+    row("repository_limit_exceeded", Exit::Failed, "raise the limit under [limits], or `exclude` what is not needed", ""),
+    row("unsupported_git_object_format", Exit::Failed, "this repository's format is not read; use a plain checkout", ""),
+    row(
+        "code_parser_failed",
+        Exit::Failed,
+        "try `sextant sync` again; the published index still serves",
+        "call `sync` again; the index that was published still serves",
+    ),
 ];
 
 /// A failure, ready to be said.
@@ -128,6 +190,27 @@ impl Failure {
         }
     }
 
+    /// Returns what an agent can do about it.
+    pub fn hint_for_agents(&self) -> &'static str {
+        let row = self.row();
+        if row.agent.is_empty() { row.hint } else { row.agent }
+    }
+
+    /// Returns whether there is nothing wrong with the machine or the question: something is not there, is to be chosen or done first.
+    pub fn is_expected(&self) -> bool {
+        matches!(
+            self.code,
+            "code_index_missing"
+                | "code_target_missing"
+                | "code_range_missing"
+                | "code_changed"
+                | "workspace_busy"
+                | "baseline_unavailable"
+                | "repository_root_required"
+                | "code_repository_unconfigured"
+        )
+    }
+
     /// Returns the contract's error object, which is the last line of standard error.
     pub fn json(&self) -> String {
         format!(r#"{{"error":{{"code":"{}"}}}}"#, self.code)
@@ -161,6 +244,7 @@ mod tests {
             let is_known = crate::server::http::status_of(row.code).is_some_and(|status| matches!(status, 409 | 422 | 501 | 503));
             assert!(is_known, "{} over HTTP", row.code);
             assert!(!row.hint.is_empty() && !row.hint.ends_with('.'), "{}", row.code);
+            assert!(!row.agent.ends_with('.') && !row.agent.contains("--"), "{}", row.code);
         }
     }
 

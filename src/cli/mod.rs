@@ -13,6 +13,7 @@ mod service;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use clap::error::ErrorKind;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use crate::config::{self, Config, Environment};
+use crate::config::{self, Config, ConfigError, Environment};
 use crate::engine::{Desk, Desks};
 
 use arguments::{Arguments, Color, Command, Global};
@@ -144,13 +145,38 @@ impl Session {
 
     /// Returns the desk of the scope that the flags choose.
     fn desk(&mut self, global: &Global, environment: &Environment) -> Result<Arc<Desk>, Failure> {
-        let config = Config::load(global.config.as_deref(), environment).map_err(|error| Failure::of_config(&error))?;
         let selection = config::Selection { root: global.root.clone(), scope: global.scope.clone() };
-        let scope = config.scope(&selection, environment).map_err(|error| Failure::of_config(&error))?;
+        self.desk_of(global, environment, |config| config.scope(&selection, environment))
+    }
+
+    /// Returns the desk of the scope that holds a directory.
+    fn desk_at(&mut self, global: &Global, directory: &Path, environment: &Environment) -> Result<Arc<Desk>, Failure> {
+        self.desk_of(global, environment, |config| config.scope_at(directory, environment))
+    }
+
+    /// Returns the desk of a configured scope.
+    fn desk_named(&mut self, global: &Global, scope: &str, environment: &Environment) -> Result<Arc<Desk>, Failure> {
+        let selection = config::Selection { root: None, scope: Some(scope.to_owned()) };
+        self.desk_of(global, environment, |config| config.scope(&selection, environment))
+    }
+
+    fn desk_of(
+        &mut self,
+        global: &Global,
+        environment: &Environment,
+        choose: impl FnOnce(&Config) -> Result<config::Scope, ConfigError>,
+    ) -> Result<Arc<Desk>, Failure> {
+        let config = Config::load(global.config.as_deref(), environment).map_err(|error| Failure::of_config(&error))?;
+        let scope = choose(&config).map_err(|error| Failure::of_config(&error))?;
         let is_implicit = scope.implicit;
         let desk = self.desks.desk(&config, &scope, &environment.parsers).map_err(|error| Failure::of_engine(&error))?;
         self.last = Some(Last { config, is_implicit, desk: Arc::clone(&desk) });
         Ok(desk)
+    }
+
+    /// Returns whether the configuration of the desk has a question of an agent build an index where there is none.
+    fn indexes_for_agents(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.config.mcp.auto_index)
     }
 
     /// Returns whether the scope of the desk stands in no configuration file.
@@ -233,6 +259,10 @@ fn run_line(line: &[OsString], is_hook: bool) -> ExitCode {
     let environment = Environment::of_process();
     // Paths start from what was read just now. A process that stands nowhere keeps no directory, and does not mind when one is removed.
     let _ = std::env::set_current_dir("/");
+    // It reads and writes the standard streams by itself, from threads of its own.
+    if let Ok(Arguments { global, command: Command::Mcp }) = Arguments::try_parse_from(line) {
+        return commands::mcp::serve(&global, environment);
+    }
     let mut out = io::BufWriter::new(stdout.lock());
     // Standard error is not locked: the traces of other threads go there, too.
     let mut input = remote::Input::new(stdin.lock());

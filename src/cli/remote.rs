@@ -72,7 +72,12 @@ enum Wanted {
 pub fn is_remote(arguments: &Arguments) -> bool {
     let is_own = matches!(
         arguments.command,
-        Command::Daemon { .. } | Command::Watch | Command::Serve { .. } | Command::Bench { .. } | Command::ParseWorker { .. }
+        Command::Daemon { .. }
+            | Command::Mcp
+            | Command::Watch
+            | Command::Serve { .. }
+            | Command::Bench { .. }
+            | Command::ParseWorker { .. }
     );
     !is_own && arguments.global.verbose == 0
 }
@@ -84,6 +89,7 @@ fn input_of(command: &Command) -> Wanted {
         Command::Tests { stdin: true, .. } => Wanted::All,
         Command::ImpactChanges(typed) if typed.stdin => Wanted::All,
         Command::Hook(typed) if hook::reads_input(typed) => Wanted::All,
+        Command::Tool { .. } => Wanted::All,
         _ => Wanted::Nothing,
     }
 }
@@ -103,7 +109,7 @@ pub fn run<R: Read>(
     let place = Place::new(&config.cache_dir, environment.xdg_runtime_dir.as_deref());
     let client = match Client::connect(&place) {
         Ok(client) => client,
-        Err(Absent::Nobody(_)) if config.daemon.autostart => {
+        Err(Absent::Nobody(_)) if config.daemon.starts_for_commands() => {
             // For the commands after this one, which is done before a new process is ready.
             let _ = launch(&arguments.global, environment).start();
             return None;
@@ -120,9 +126,7 @@ pub fn run<R: Read>(
         color,
         input: Text(input.look(input_of(&arguments.command))?),
     };
-    // No command takes longer than it does here; one that cannot end there may end here.
-    let limit = config.limits.build().max(config.limits.query()) * 2 + GRACE;
-    let ran = client.run(call, limit).ok()?;
+    let ran = client.run(call, limit(&config)).ok()?;
     let written = ran.said.iter().try_for_each(|reply| match reply {
         Reply::Out(Text(piece)) => out.write_all(piece),
         Reply::Err(Text(piece)) => {
@@ -136,6 +140,11 @@ pub fn run<R: Read>(
         Ok(()) => Some(ran.status),
         Err(error) => Some(close(Stop::from(error), &arguments, err).exit as u8),
     }
+}
+
+/// Returns how long a command may take in the daemon: none takes longer than it does here, and one that cannot end there may end here.
+pub fn limit(config: &Config) -> Duration {
+    config.limits.build().max(config.limits.query()) * 2 + GRACE
 }
 
 /// Returns how a daemon is started with the configuration of a command.

@@ -11,8 +11,9 @@ use std::io::Read;
 use crate::cli::arguments::{Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Baseline, Snapshot};
-use crate::model::{PathPrefix, RepoPath};
+use crate::config;
+use crate::engine::{Admission, Answer, Baseline, Desk, Snapshot};
+use crate::model::{Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::response::NotFollowed;
 use crate::query::{self, Operation, QueryError, Request, Response, Status, standing};
@@ -26,9 +27,9 @@ use super::{policy, say_synced};
 const MAX_INPUT: u64 = 16 << 20;
 
 /// What came of the question: the answer about the paths that could be followed, if any, and the others.
-struct Found {
-    response: Option<Box<Response>>,
-    not_followed: Vec<NotFollowed>,
+pub(super) struct Found {
+    pub response: Option<Box<Response>>,
+    pub not_followed: Vec<NotFollowed>,
 }
 
 pub fn run(
@@ -52,24 +53,11 @@ pub fn run(
         // A runner must get all of them.
         bounds.limit = usize::MAX;
     }
-    let here = world.environment.current_dir.clone();
     let desk = session.desk(global, &world.environment)?;
-    let place = Place::new(desk.scope().root(), &here);
-    let prefixes = place.prefixes(question.path.as_deref())?;
-    let admission = Admission {
-        on_stale: policy(question.on_stale, desk.scope().on_stale()),
-        expected_fingerprint: None,
-        baseline: Baseline::None,
-        limit: desk.scope().limits().query(),
-    };
+    let place = Place::new(desk.scope().root(), &world.environment.current_dir);
     let room = bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
-    let answer = desk
-        .ask(admission, |snapshot| {
-            let fingerprint = snapshot.generation().identity().fingerprint;
-            let prefix = prefixes.in_generation(snapshot.generation())?;
-            find(snapshot, &typed, &place, &prefix, bounds.limit, room).map(|found| (found, fingerprint))
-        })
-        .map_err(|error| Failure::of_engine(&error))?;
+    let on_stale = policy(question.on_stale, desk.scope().on_stale());
+    let answer = inquire(&desk, &typed, &place, question.path.as_deref(), on_stale, bounds.limit, room)?;
     let Answer { value, checked, synced, .. } = answer;
     let (Found { response, not_followed }, fingerprint) = value?;
     say_synced(synced.as_ref(), global, world)?;
@@ -95,7 +83,7 @@ pub fn run(
             writeln!(world.out, "{}", as_argument(&path))?;
         }
         if !global.quiet {
-            for remark in text::test_remarks(&response) {
+            for remark in text::test_remarks(&response, text::Options::default()) {
                 writeln!(world.err, "{remark}")?;
             }
             let (files, elapsed) = (checked.files, checked.elapsed);
@@ -112,6 +100,27 @@ pub fn run(
         (true, false) if !not_followed.is_empty() => Err(unfollowed().into()),
         (true, false) => Ok(Exit::NothingFound),
     }
+}
+
+/// Asks a desk about paths as they are seen from a place, below a path if one was typed.
+pub(super) fn inquire(
+    desk: &Desk,
+    typed: &[String],
+    place: &Place,
+    below: Option<&str>,
+    on_stale: config::OnStale,
+    limit: usize,
+    room: usize,
+) -> Result<Answer<Result<(Found, Fingerprint), Failure>>, Failure> {
+    let prefixes = place.prefixes(below)?;
+    let admission =
+        Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: desk.scope().limits().query() };
+    desk.ask(admission, |snapshot| {
+        let fingerprint = snapshot.generation().identity().fingerprint;
+        let prefix = prefixes.in_generation(snapshot.generation())?;
+        find(snapshot, typed, place, &prefix, limit, room).map(|found| (found, fingerprint))
+    })
+    .map_err(|error| Failure::of_engine(&error))
 }
 
 /// Asks about the paths that are source files of the generation.
@@ -208,7 +217,7 @@ fn as_argument(path: &str) -> Cow<'_, str> {
     }
 }
 
-fn why(reason: &str) -> &str {
+pub(super) fn why(reason: &str) -> &str {
     match reason {
         "not_indexed" => "not in the index: deleted, ignored, a directory or never there",
         "not_source" => "not source code",

@@ -2,11 +2,14 @@
 //!
 //! Must not know how answers are laid out. Invariant: a name that means several things is never answered for one of them.
 
+use std::path::Path;
+
 use crate::cli::arguments::{Command, Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Baseline, Snapshot};
-use crate::model::{ContentHash, PathPrefix, RepoPath};
+use crate::config;
+use crate::engine::{Admission, Answer, Baseline, Desk, Snapshot};
+use crate::model::{ContentHash, Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{
     DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, MAX_BYTES, MAX_DEPTH, MAX_LIMIT, MAX_QUERY, MAX_READ_LINES, MIN_BYTES,
     References, Relation,
@@ -19,17 +22,17 @@ use super::place::Place;
 use super::{policy, say_synced};
 
 /// A question as typed, its values checked.
-struct Asked {
-    subject: Subject,
-    bounds: Bounds,
+pub(super) struct Asked {
+    pub subject: Subject,
+    pub bounds: Bounds,
     /// The path that was typed to look below.
-    path: Option<String>,
+    pub path: Option<String>,
     /// Whether bodies are shown with relations.
-    source: bool,
+    pub source: bool,
 }
 
 /// What is asked about. Symbols and files are looked up in the generation that answers.
-enum Subject {
+pub(super) enum Subject {
     Explore(String),
     Symbols(String),
     Map,
@@ -48,7 +51,7 @@ pub(super) struct Bounds {
 }
 
 /// What came of a question.
-enum Found {
+pub(super) enum Found {
     Response(Box<Response>),
     Several { typed: String, choices: Vec<NodeRow>, total: usize, as_symbols: Box<Response> },
     None { typed: String, near: Vec<NodeRow> },
@@ -58,23 +61,10 @@ pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mu
     let (asked, on_stale) = parse(command)?;
     let here = world.environment.current_dir.clone();
     let desk = session.desk(global, &world.environment)?;
-    let place = Place::new(desk.scope().root(), &here);
-    let prefixes = place.prefixes(asked.path.as_deref())?;
-    let admission = Admission {
-        on_stale: policy(on_stale, desk.scope().on_stale()),
-        expected_fingerprint: None,
-        baseline: Baseline::None,
-        limit: desk.scope().limits().query(),
-    };
     // People read as much as there is; only who asked for a limit in bytes has one.
     let room = asked.bounds.max_bytes.unwrap_or(if global.json { DEFAULT_BYTES } else { usize::MAX });
-    let answer = desk
-        .ask(admission, |snapshot| {
-            let prefix = prefixes.in_generation(snapshot.generation())?;
-            find(snapshot, &asked, &place, prefix, room).map(|found| (found, snapshot.generation().identity().fingerprint))
-        })
-        .map_err(|error| Failure::of_engine(&error))?;
-    let options = text::Options { color: global.colored(world), source: asked.source };
+    let answer = inquire(&desk, &asked, policy(on_stale, desk.scope().on_stale()), &here, room)?;
+    let options = text::Options { color: global.colored(world), source: asked.source, ..text::Options::default() };
     let Answer { value, checked, synced, .. } = answer;
     let (found, fingerprint) = value?;
     let (exit, mut body) = draw(found, &asked, global, options)?;
@@ -85,6 +75,25 @@ pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mu
     say_synced(synced.as_ref(), global, world)?;
     world.out.write_all(body.as_bytes())?;
     Ok(exit)
+}
+
+/// Asks a question of a desk, as seen from a directory. Returns what was found, in which generation, for an answer of so many bytes.
+pub(super) fn inquire(
+    desk: &Desk,
+    asked: &Asked,
+    on_stale: config::OnStale,
+    here: &Path,
+    room: usize,
+) -> Result<Answer<Result<(Found, Fingerprint), Failure>>, Failure> {
+    let place = Place::new(desk.scope().root(), here);
+    let prefixes = place.prefixes(asked.path.as_deref())?;
+    let admission =
+        Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: desk.scope().limits().query() };
+    desk.ask(admission, |snapshot| {
+        let prefix = prefixes.in_generation(snapshot.generation())?;
+        find(snapshot, asked, &place, prefix, room).map(|found| (found, snapshot.generation().identity().fingerprint))
+    })
+    .map_err(|error| Failure::of_engine(&error))
 }
 
 /// Checks what was typed.

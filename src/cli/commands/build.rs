@@ -86,7 +86,8 @@ fn said_of_verification(verified: &Verified) -> String {
     text
 }
 
-fn text(outcome: &BuildOutcome) -> String {
+/// Returns the lines of a build for people.
+pub(super) fn text(outcome: &BuildOutcome) -> String {
     let of = outcome.counts;
     let mut text = outcome.verified.as_deref().map(said_of_verification).unwrap_or_default();
     text.push_str(&format!(

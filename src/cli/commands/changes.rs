@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use crate::cli::arguments::{Comparison, Global, ImpactChanges, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Baseline, EngineError, Snapshot, Unavailable};
+use crate::config;
+use crate::engine::{Admission, Answer, Baseline, Desk, EngineError, Snapshot, Unavailable};
 use crate::model::{Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::{self, Differing, Operation, QueryError, Request, Response};
@@ -22,25 +23,29 @@ use super::{policy, say_synced};
 const MIN_DIGITS: usize = 8;
 
 /// An answer and what it was compared with.
-struct Compared {
-    response: Response,
-    built_at: Option<String>,
-    commit: Option<String>,
+pub(super) struct Compared {
+    pub response: Response,
+    pub built_at: Option<String>,
+    pub commit: Option<String>,
+}
+
+/// What came through the gate, or why the question has no answer.
+pub(super) type Comparing = Answer<Result<Compared, Failure>>;
+
+/// Which changes are followed, as typed.
+pub(super) struct Followed<'t> {
+    pub paths: &'t [String],
+    pub before: &'t str,
+    /// The path that was typed to look below.
+    pub below: Option<&'t str>,
+    pub limit: usize,
 }
 
 /// Lists the files that changed since the generation before.
 pub fn run(session: &mut Session, global: &Global, typed: &Comparison, world: &mut World<'_>) -> Result<Exit, Stop> {
     let bounds = bounds(&question(typed, None, None), false)?;
     let desk = session.desk(global, &world.environment)?;
-    let admission = Admission {
-        on_stale: policy(typed.on_stale, desk.scope().on_stale()),
-        expected_fingerprint: None,
-        baseline: Baseline::Previous,
-        limit: desk.scope().limits().query(),
-    };
-    let room = room(&bounds, global);
-    let answer =
-        desk.ask(admission, |snapshot| answer(snapshot, Operation::Changes, room)).map_err(|error| Failure::of_engine(&error))?;
+    let answer = compare(&desk, policy(typed.on_stale, desk.scope().on_stale()), room(&bounds, global))?;
     deliver(answer, &bounds, false, global, world)
 }
 
@@ -55,27 +60,44 @@ pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges,
         }
     }
     let bounds = bounds(&question(&typed.comparison, typed.path.clone(), typed.limit), false)?;
-    let here = world.environment.current_dir.clone();
     let desk = session.desk(global, &world.environment)?;
-    let place = Place::new(desk.scope().root(), &here);
-    let prefixes = place.prefixes(typed.path.as_deref())?;
+    let place = Place::new(desk.scope().root(), &world.environment.current_dir);
+    let on_stale = policy(typed.comparison.on_stale, desk.scope().on_stale());
+    let followed = Followed { paths: &paths, before: &typed.before, below: typed.path.as_deref(), limit: bounds.limit };
+    let answer = follow(&desk, &followed, &place, on_stale, room(&bounds, global))?;
+    deliver(answer, &bounds, typed.source, global, world)
+}
+
+/// Asks a desk which files changed since the generation before.
+pub(super) fn compare(desk: &Desk, on_stale: config::OnStale, room: usize) -> Result<Comparing, Failure> {
+    let limit = desk.scope().limits().query();
+    let admission = Admission { on_stale, expected_fingerprint: None, baseline: Baseline::Previous, limit };
+    desk.ask(admission, |snapshot| answer(snapshot, Operation::Changes, room)).map_err(|error| Failure::of_engine(&error))
+}
+
+/// Asks a desk what changes reach, their paths as seen from a place.
+pub(super) fn follow(
+    desk: &Desk,
+    followed: &Followed<'_>,
+    place: &Place,
+    on_stale: config::OnStale,
+    room: usize,
+) -> Result<Comparing, Failure> {
+    let prefixes = place.prefixes(followed.below)?;
     let kept: BTreeSet<Fingerprint> = desk.kept().iter().map(|kept| kept.fingerprint).collect();
     let admission = Admission {
-        on_stale: policy(typed.comparison.on_stale, desk.scope().on_stale()),
+        on_stale,
         expected_fingerprint: None,
-        baseline: baseline(&typed.before, &kept)?,
+        baseline: baseline(followed.before, &kept)?,
         limit: desk.scope().limits().query(),
     };
-    let room = room(&bounds, global);
-    let answer = desk
-        .ask(admission, |snapshot| {
-            let prefix = prefix_of(snapshot, &prefixes)?;
-            let changed = changed(snapshot, &paths, &place, &prefix)?;
-            let paths = Paths { paths: changed, prefix, limit: bounds.limit };
-            answer(snapshot, Operation::ImpactChanges(paths), room)
-        })
-        .map_err(|error| Failure::of_engine(&error))?;
-    deliver(answer, &bounds, typed.source, global, world)
+    desk.ask(admission, |snapshot| {
+        let prefix = prefix_of(snapshot, &prefixes)?;
+        let changed = changed(snapshot, followed.paths, place, &prefix)?;
+        let paths = Paths { paths: changed, prefix, limit: followed.limit };
+        answer(snapshot, Operation::ImpactChanges(paths), room)
+    })
+    .map_err(|error| Failure::of_engine(&error))
 }
 
 fn question(typed: &Comparison, path: Option<String>, limit: Option<u32>) -> Question {
@@ -171,7 +193,7 @@ fn deliver(
     let Compared { response, built_at, commit } = value?;
     let exit = if response.is_nothing() { Exit::NothingFound } else { Exit::Answered };
     let fitted = |response: Response, bytes: usize| budget::fit(response, bytes).map_err(|error| Failure::of_budget(&error));
-    let options = text::Options { color: global.colored(world), source };
+    let options = text::Options { color: global.colored(world), source, ..text::Options::default() };
     let body = if global.json {
         format!("{}\n", json::encode(&fitted(response, room(bounds, global))?))
     } else {

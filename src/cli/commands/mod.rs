@@ -9,11 +9,13 @@ mod changes;
 mod daemon;
 mod export;
 pub mod hook;
+pub mod mcp;
 mod parse_worker;
 mod place;
 mod query;
 mod serve;
 mod status;
+mod tool;
 mod watch;
 
 use crate::config::OnStale;
@@ -21,7 +23,7 @@ use crate::engine::{BuildOutcome, FailedFile};
 use crate::render::text::{clean, counted};
 
 use super::arguments::{self, Arguments, Command, Global};
-use super::failure::Exit;
+use super::failure::{Exit, Failure};
 use super::{Session, Stop, World, bench};
 
 /// Runs the command that was typed.
@@ -36,6 +38,9 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Hook(typed) => Ok(hook::run(session, global, typed, world)),
         Command::Daemon { action } => daemon::run(global, *action, world),
         Command::Serve { http } => serve::run(global, http, world),
+        // It has the standard streams to itself, which a command among others has not.
+        Command::Mcp => Err(Failure::usage("this command needs a process of its own").into()),
+        Command::Tool { name } => tool::run(session, global, name, world),
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),

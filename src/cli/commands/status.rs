@@ -46,7 +46,7 @@ fn word<T: Serialize>(value: &T) -> String {
     json(value).trim_matches('"').to_owned()
 }
 
-fn text(status: &Status, quiet: bool) -> String {
+pub(super) fn text(status: &Status, quiet: bool) -> String {
     let mut text = format!("{} · {}", word(&status.status), word(&status.freshness));
     if let Some(reason) = &status.reason {
         text.push_str(&format!(" ({reason})"));

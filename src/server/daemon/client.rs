@@ -70,6 +70,9 @@ pub enum Lost {
     TooLong,
     #[error("the daemon went away")]
     Gone(#[source] io::Error),
+    /// Nobody waits for the answer any more.
+    #[error("the request was given up")]
+    Unwanted,
     #[error("the daemon said what none says")]
     Protocol,
     #[error("the process that listens in the place of the daemon is not known to be one")]
@@ -126,6 +129,14 @@ impl Client {
     /// When the daemon goes away, says nothing for long, or has not done within `limit`; nothing has come of it then, but what the command
     /// did to the index.
     pub fn run(&self, call: Call, limit: Duration) -> Result<Ran, Lost> {
+        self.run_until(call, limit, &|| false)
+    }
+
+    /// As [`Self::run`], given up soon after `is_unwanted` says so.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and when it is given up.
+    pub fn run_until(&self, call: Call, limit: Duration, is_unwanted: &dyn Fn() -> bool) -> Result<Ran, Lost> {
         let end = Instant::now() + limit;
         self.send(&Request::Run(call))?;
         let mut lines = Lines::new(&self.stream);
@@ -133,6 +144,7 @@ impl Client {
         loop {
             match receive(&mut lines, SILENCE)? {
                 Reply::Alive {} if Instant::now() > end => return Err(Lost::Gone(io::ErrorKind::TimedOut.into())),
+                Reply::Alive {} if is_unwanted() => return Err(Lost::Unwanted),
                 Reply::Alive {} => {}
                 Reply::Exit { status } => return Ok(Ran { said, status }),
                 piece @ (Reply::Out(_) | Reply::Err(_)) => said.push(piece),

@@ -1,0 +1,220 @@
+//! `mcp`: serves an agent on the standard streams of this process. Its calls are answered by the daemon, or in this process where there is
+//! none.
+//!
+//! Must not know what a tool does. Invariant: nothing but the protocol is written to standard output, and a call gets the same answer
+//! wherever it is worked on.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::cli::arguments::Global;
+use crate::cli::failure::Exit;
+use crate::cli::service::Commands;
+use crate::cli::{remote, start_tracing};
+use crate::config::{Config, Environment};
+use crate::model::sentence;
+use crate::server::daemon::protocol::{Call, Reply, Text};
+use crate::server::daemon::{Absent, Client, Lost, Place, Service};
+use crate::server::mcp::{self, Outcome, Stop, ToolCall, Toolbox, Unanswered};
+
+/// How long a daemon that was started may take until it answers; meanwhile nobody does.
+const START: Duration = Duration::from_secs(3);
+/// How long none is started again after one did not come.
+const PAUSE: Duration = Duration::from_secs(60);
+/// How often what this process keeps in memory is looked through.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Serves the agent that started this process until it is gone.
+pub fn serve(global: &Global, environment: Environment) -> ExitCode {
+    match global.verbose {
+        0 => {}
+        1 => start_tracing("sextant=debug,rmcp=info", std::io::stderr),
+        _ => start_tracing("sextant=trace,rmcp=debug", std::io::stderr),
+    }
+    // Where a host sets it, it says where the agent works.
+    let project = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let tools = Tools { project, ..Tools::new(global, environment) };
+    match mcp::serve(Arc::new(tools)) {
+        Ok(()) => ExitCode::from(Exit::Answered as u8),
+        Err(error) => {
+            use std::io::Write;
+            // With standard error gone there is nobody left to tell.
+            let _ = writeln!(std::io::stderr(), "error: {}", sentence(&error));
+            ExitCode::from(Exit::Failed as u8)
+        }
+    }
+}
+
+/// The tools, as commands of this program.
+struct Tools {
+    environment: Environment,
+    config: Option<PathBuf>,
+    root: Option<PathBuf>,
+    scope: Option<String>,
+    /// Where the agent works, should this process run where nobody does.
+    project: Option<PathBuf>,
+    is_alone: bool,
+    launch: Box<dyn Fn() -> std::io::Result<()> + Send + Sync>,
+    /// When a daemon was started that did not come.
+    missed: Mutex<Option<Instant>>,
+    /// What answers where there is no daemon.
+    commands: OnceLock<Arc<Commands>>,
+}
+
+impl Tools {
+    fn new(global: &Global, environment: Environment) -> Self {
+        let launch = remote::launch(global, &environment);
+        Self {
+            config: global.config.clone(),
+            root: global.root.clone(),
+            scope: global.scope.clone(),
+            project: None,
+            is_alone: global.no_daemon || global.verbose > 0,
+            launch: Box::new(move || launch.start()),
+            missed: Mutex::default(),
+            commands: OnceLock::new(),
+            environment,
+        }
+    }
+
+    /// Returns a call as the command line that it is.
+    fn command(&self, call: &ToolCall) -> Call {
+        let mut arguments = call.arguments.clone();
+        if let Some(root) = &call.client_root {
+            arguments.insert("root".to_owned(), root.to_string_lossy().into());
+        }
+        if let Some(scope) = &call.scope {
+            arguments.insert("scope".to_owned(), scope.as_str().into());
+        }
+        let mut line: Vec<OsString> = vec!["sextant".into(), "tool".into(), call.tool.name.into()];
+        let mut flag = |name: &str, value: Option<OsString>| {
+            if let Some(value) = value {
+                let mut word = OsString::from(name);
+                word.push(value);
+                line.push(word);
+            }
+        };
+        flag("--config=", self.config.clone().map(Into::into));
+        if call.names_no_place() && call.client_root.is_none() && call.scope.is_none() {
+            flag("--root=", self.root.clone().map(Into::into));
+            flag("--scope=", self.scope.clone().map(Into::into));
+        }
+        let path = |path: &PathBuf| Text::of_path(path);
+        Call {
+            line: line.iter().map(Text::from).collect(),
+            current_dir: path(&self.environment.current_dir),
+            home: self.environment.home.as_ref().map(path),
+            xdg_cache_home: self.environment.xdg_cache_home.as_ref().map(path),
+            config: self.environment.config.as_ref().map(path),
+            color: false,
+            input: Text(serde_json::to_vec(&arguments).expect("arguments came as JSON")),
+        }
+    }
+
+    /// Has the daemon work on a call. Returns what it wrote, if it did to the end.
+    fn in_daemon(&self, call: &Call, stop: &Stop) -> Option<Vec<Reply>> {
+        if self.is_alone {
+            return None;
+        }
+        // What is wrong with it is said by the command itself.
+        let config = Config::load(self.config.as_deref(), &self.environment).ok()?;
+        let place = Place::new(&config.cache_dir, self.environment.xdg_runtime_dir.as_deref());
+        let client = match Client::connect(&place) {
+            Ok(client) => client,
+            Err(Absent::Nobody(_)) if config.daemon.starts_for_agents() => self.start(&place)?,
+            Err(error) => {
+                tracing::debug!(%error, "no daemon to ask");
+                return None;
+            }
+        };
+        match client.run_until(call.clone(), remote::limit(&config), &|| stop.is_set()) {
+            Ok(ran) => Some(ran.said),
+            // Nobody waits for what would come of it here, either.
+            Err(Lost::Unwanted) => Some(Vec::new()),
+            Err(error) => {
+                tracing::debug!(%error, "the daemon gave no answer");
+                None
+            }
+        }
+    }
+
+    /// Starts a daemon, and waits until it answers.
+    fn start(&self, place: &Place) -> Option<Client> {
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another call may have started it meanwhile.
+        if let Ok(client) = Client::connect(place) {
+            return Some(client);
+        }
+        if missed.is_some_and(|at| at.elapsed() < PAUSE) {
+            return None;
+        }
+        let end = Instant::now() + START;
+        if place.prepare().is_ok() && (self.launch)().is_ok() {
+            while Instant::now() < end {
+                if let Ok(client) = Client::connect(place) {
+                    return Some(client);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        tracing::debug!("no daemon came");
+        *missed = Some(Instant::now());
+        None
+    }
+
+    /// Returns what answers in this process.
+    fn commands(&self) -> &Commands {
+        self.commands.get_or_init(|| {
+            let unload = Config::load(self.config.as_deref(), &self.environment).map(|config| config.daemon.unload);
+            let commands = Arc::new(Commands::new(self.environment.clone(), unload.unwrap_or(Duration::from_secs(600))));
+            let kept = Arc::downgrade(&commands);
+            // Without the thread all that is kept stays, which costs memory alone.
+            let _ = std::thread::Builder::new().name("rest".to_owned()).spawn(move || rest(&kept));
+            commands
+        })
+    }
+}
+
+/// Lets go of what was not used for long, as long as there is something.
+fn rest(commands: &Weak<Commands>) {
+    while let Some(commands) = commands.upgrade() {
+        commands.rest();
+        drop(commands);
+        std::thread::sleep(TICK);
+    }
+}
+
+impl Toolbox for Tools {
+    fn call(&self, call: &ToolCall, stop: &Stop) -> Outcome {
+        let outcome = self.work(call, stop);
+        let is_open = call.client_root.is_none() && self.root.is_none() && self.scope.is_none();
+        if is_open && outcome.code() == Some(mcp::NO_ROOT) && call.names_no_place() && self.project.is_some() {
+            return self.work(&ToolCall { client_root: self.project.clone(), ..call.clone() }, stop);
+        }
+        outcome
+    }
+}
+
+impl Tools {
+    fn work(&self, call: &ToolCall, stop: &Stop) -> Outcome {
+        let command = self.command(call);
+        let said = self.in_daemon(&command, stop).unwrap_or_else(|| self.commands().run(command));
+        let mut out = Vec::new();
+        for reply in said {
+            if let Reply::Out(Text(piece)) = reply {
+                out.extend_from_slice(&piece);
+            }
+        }
+        serde_json::from_slice(&out).unwrap_or_else(|_| {
+            Outcome::without_answer(&Unanswered {
+                code: "code_build_failed",
+                message: "the call ended without an answer",
+                hint: "call again; if it stays so, run `sextant status` in a terminal",
+                failed: true,
+            })
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! The protocol over HTTP, as a service to be mounted at one path behind whatever checks who asks.
+//!
+//! Must not know sockets, tokens or hosts. Invariant: a request that comes without an [`Access`] reaches no scope, and none reaches a directory
+//! that is no scope.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rmcp::model::Extensions;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::arguments::Arguments;
+use super::handler::Handler;
+use super::tools::Declaration;
+use super::{Toolbox, Unanswered};
+
+/// Most bytes of a request.
+const MAX_BODY: usize = 64 << 10;
+
+/// A tower service over HTTP requests with any body.
+pub type HttpService = StreamableHttpService<Handler, NeverSessionManager>;
+
+/// What a client may ask, put into the extensions of its request by the one who checked who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Scopes that it may read.
+    pub read: BTreeSet<String>,
+    /// Scopes that it may sync.
+    pub manage: BTreeSet<String>,
+}
+
+/// Returns the service. It keeps no sessions, answers in plain JSON where a call tells no progress, and leaves Host, Origin and
+/// authorisation to the layers before it, which put an [`Access`] into the request's extensions.
+pub fn service(toolbox: Arc<dyn Toolbox>) -> HttpService {
+    let handler = Handler::new(toolbox);
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(MAX_BODY)
+        .disable_allowed_hosts();
+    StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config)
+}
+
+impl Access {
+    /// Returns what a request may ask, where it came over HTTP: nothing, where nobody said.
+    pub fn of(extensions: &Extensions) -> Option<Self> {
+        let parts = extensions.get::<http::request::Parts>()?;
+        Some(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+
+    /// Returns the scope that a call is for: the named one, or the only one.
+    pub fn scope(&self, tool: &Declaration, arguments: &Arguments) -> Result<String, Unanswered<'static>> {
+        let refusal = |code, message, hint| Unanswered { code, message, hint, failed: true };
+        if arguments.text("root").is_some() {
+            let hint = "pass `scope`, the name of a configured scope";
+            return Err(refusal("forbidden", "directories cannot be chosen over HTTP", hint));
+        }
+        let allowed = if tool.is_read_only { &self.read } else { &self.manage };
+        let named = match arguments.text("scope") {
+            Some(name) => Some(name),
+            None if self.read.len() == 1 => self.read.first().map(String::as_str),
+            None => None,
+        };
+        match named {
+            Some(name) if allowed.contains(name) => Ok(name.to_owned()),
+            Some(_) => {
+                let message = "this scope does not exist, or the token has no right to do this in it";
+                Err(refusal("forbidden", message, "pass a scope and use a token that belong together"))
+            }
+            None if self.read.is_empty() => {
+                Err(refusal("forbidden", "no scope may be read", "use a token with the right scope.read"))
+            }
+            None => {
+                let message = "there are several scopes";
+                let hint = "pass `scope`, one of those that GET /v1/scopes lists";
+                Err(Unanswered { failed: false, ..refusal("code_repository_unconfigured", message, hint) })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+    use crate::server::mcp::tools::declared;
+
+    #[test]
+    fn scopes_that_may_be_asked() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let check = |read: &[&str], manage: &[&str], tool: &str, given: &str, want: Result<&str, &str>| {
+            let tool = declared(tool).expect("a tool");
+            let given: Map<String, Value> = serde_json::from_str(given).expect("an object");
+            let arguments = Arguments::read(tool, &given).expect("they fit");
+            let found = Access { read: set(read), manage: set(manage) }.scope(tool, &arguments);
+            assert_eq!(found.as_deref().map_err(|error| error.code), want, "{given:?}");
+        };
+        check(&["a"], &[], "status", "{}", Ok("a"));
+        check(&["a", "b"], &[], "status", r#"{"scope":"b"}"#, Ok("b"));
+        check(&["a", "b"], &[], "status", "{}", Err("code_repository_unconfigured"));
+        check(&["a"], &[], "status", r#"{"scope":"b"}"#, Err("forbidden"));
+        check(&["a"], &[], "status", r#"{"root":"/"}"#, Err("forbidden"));
+        check(&["a"], &[], "sync", "{}", Err("forbidden"));
+        check(&["a"], &["a"], "sync", "{}", Ok("a"));
+        check(&[], &[], "status", "{}", Err("forbidden"));
+    }
+}
