@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::cli::arguments::Global;
@@ -22,7 +22,7 @@ use crate::server::mcp::{self, Outcome, Stop, ToolCall, Toolbox, Unanswered};
 
 /// How long a daemon that was started may take until it answers; meanwhile nobody does.
 const START: Duration = Duration::from_secs(3);
-/// How long none is started again after one did not come.
+/// How long none is started or asked after one did not come or answer.
 const PAUSE: Duration = Duration::from_secs(60);
 /// How often what this process keeps in memory is looked through.
 const TICK: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ struct Tools {
     project: Option<PathBuf>,
     is_alone: bool,
     launch: Box<dyn Fn() -> std::io::Result<()> + Send + Sync>,
-    /// When a daemon was started that did not come.
+    /// When a daemon was started that did not come, or there was one that did not answer.
     missed: Mutex<Option<Instant>>,
     /// What answers where there is no daemon.
     commands: OnceLock<Arc<Commands>>,
@@ -116,7 +116,7 @@ impl Tools {
 
     /// Has the daemon work on a call. Returns what it wrote, if it did to the end.
     fn in_daemon(&self, call: &Call, stop: &Stop) -> Option<Vec<Reply>> {
-        if self.is_alone {
+        if self.is_alone || self.missed().is_some_and(|at| at.elapsed() < PAUSE) {
             return None;
         }
         // What is wrong with it is said by the command itself.
@@ -127,6 +127,9 @@ impl Tools {
             Err(Absent::Nobody(_)) if config.daemon.starts_for_agents() => self.start(&place)?,
             Err(error) => {
                 tracing::debug!(%error, "no daemon to ask");
+                if matches!(error, Absent::Stuck(_) | Absent::Silent(_)) {
+                    *self.missed() = Some(Instant::now());
+                }
                 return None;
             }
         };
@@ -141,9 +144,13 @@ impl Tools {
         }
     }
 
+    fn missed(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Starts a daemon, and waits until it answers.
     fn start(&self, place: &Place) -> Option<Client> {
-        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missed = self.missed();
         // Another call may have started it meanwhile.
         if let Ok(client) = Client::connect(place) {
             return Some(client);
