@@ -496,6 +496,24 @@ pub struct ReferenceTarget {
     pub rule_id: Arc<str>,
 }
 
+/// Who uses a definition, directly or through others, as far as a few steps lead.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReachReport {
+    /// How many steps were gone.
+    pub depth: u32,
+    /// Definitions and files at module level that use it, tests not counted, and the files they are in.
+    pub users: u64,
+    pub files: u64,
+    /// The first test files that use it, by path.
+    pub test_files: Vec<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more_test_files: Option<usize>,
+    /// Uses of its name that could not be bound: they may mean it or another.
+    pub unresolved_mentions: u64,
+    /// Whether a limit was met, so that there are more.
+    pub is_partial: bool,
+}
+
 /// The head of a definition and the lines of a relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Detail {
@@ -506,6 +524,9 @@ pub struct Detail {
     /// How many more lines there are than `sites` lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub more_sites: Option<usize>,
+    /// Of what answers a question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<ReachReport>,
 }
 
 impl Item {

@@ -355,6 +355,30 @@ impl Page {
                     self.body(item, u32::MAX);
                 }
             }
+            self.reach(seed);
+        }
+    }
+
+    /// Who uses a seed beyond what is listed, and what is uncertain about it.
+    fn reach(&mut self, seed: &Item) {
+        let Some(reach) = seed.detail.as_ref().and_then(|detail| detail.reach.as_ref()) else { return };
+        let mut said = Vec::new();
+        if reach.users > 0 {
+            let least = if reach.is_partial { "at least " } else { "" };
+            let (users, files) = (counted(reach.users, "place"), counted(reach.files, "file"));
+            said.push(format!("used in {least}{users} of {files} within {}", counted(u64::from(reach.depth), "step")));
+        }
+        if !reach.test_files.is_empty() {
+            let named: Vec<String> = reach.test_files.iter().map(|path| clean(path)).collect();
+            let more = reach.more_test_files.map_or(String::new(), |more| format!(" and {more} more"));
+            said.push(format!("tests: {}{more}", named.join(", ")));
+        }
+        if reach.unresolved_mentions > 0 {
+            let name = clean(seed.name.as_deref().unwrap_or_default());
+            said.push(format!("{} named `{name}` could not be bound", counted(reach.unresolved_mentions, "use")));
+        }
+        if !said.is_empty() {
+            self.faint(&format!("  {}", said.join("; ")));
         }
     }
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::model::{EdgeKind, ParseStatus, PathPrefix, SymbolKind};
-use crate::query::response::{EDGES_OUTSIDE, ITEM_LIMIT, Item, OUTPUT_BUDGET, Role, TRAVERSAL_LIMIT};
+use crate::query::reach::{self, Reached, USES};
+use crate::query::response::{Detail, EDGES_OUTSIDE, ITEM_LIMIT, Item, OUTPUT_BUDGET, ReachReport, Role, TRAVERSAL_LIMIT};
 use crate::query::source::SourceFile;
 use crate::query::walk::{self, Direction, Neighbour};
 use crate::query::{Result, rank, select, words};
-use crate::store::{NodeId, NodeRow};
+use crate::store::{Generation, NodeId, NodeRow};
 
 use super::Context;
 
@@ -18,6 +19,12 @@ const MAX_ITEMS: usize = 16;
 const ENVELOPE: usize = 1_300;
 const SEED: usize = 2_200;
 const RELATION: usize = 950;
+/// The best seeds, of which it is said what uses them beyond the listed relations: each costs a walk.
+const MAX_REACHES: usize = 2;
+/// How many steps the users of a seed are followed.
+const REACH: u32 = 2;
+/// Most test files that are named with a seed.
+const MAX_TESTS: usize = 5;
 
 /// A neighbour of one of the seeds.
 struct Related {
@@ -38,6 +45,7 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
     }
     let mut seen: BTreeSet<NodeId> = seeds.iter().map(|seed| seed.id).collect();
     let mut relations: Vec<Vec<Related>> = Vec::new();
+    let mut reaches = Vec::new();
     let (mut boundary, mut cut, mut mentions) = (0, false, 0);
     for (index, seed) in seeds.iter().enumerate() {
         for direction in [Direction::Callers, Direction::Callees] {
@@ -49,9 +57,9 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
             neighbours.sort_by_key(|neighbour| (select::is_demoted(&neighbour.node), neighbour.resolution()));
             relations.push(neighbours.into_iter().map(|neighbour| Related { seed: index, direction, neighbour }).collect());
         }
-        if seed.kind != SymbolKind::File {
-            mentions += context.generation.unresolved_mentions(&seed.name)?;
-        }
+        let unbound = if seed.kind == SymbolKind::File { 0 } else { context.generation.unresolved_mentions(&seed.name)? };
+        mentions += unbound;
+        reaches.push(if index < MAX_REACHES { Some(reach_of(context.generation, seed, unbound, prefix)?) } else { None });
     }
     // The bodies of the seeds are worth more than the last few relations, which would otherwise leave them no room.
     let affordable = context.max_bytes.saturating_sub(ENVELOPE + SEED * seeds.len()) / RELATION;
@@ -59,8 +67,10 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
     let (chosen, left_out) = share(relations, room.min(affordable.max(seeds.len())), &mut seen);
 
     let mut items = Vec::with_capacity(limit);
-    for seed in &seeds {
-        items.push(seed_item(context, seed, question)?);
+    for (seed, reach) in seeds.iter().zip(reaches) {
+        let mut item = seed_item(context, seed, question)?;
+        item.wanted = Some(Detail { reach, ..context.head(seed) });
+        items.push(item);
     }
     for Related { seed, direction, neighbour } in &chosen {
         let mut item = context.relation(&seeds[*seed], neighbour, *direction)?;
@@ -91,7 +101,6 @@ pub fn run(context: &mut Context<'_>, question: &str, prefix: &PathPrefix, limit
 fn seed_item(context: &mut Context<'_>, seed: &NodeRow, question: &str) -> Result<Item> {
     let mut item = context.item(seed);
     item.role = Some(Role::Seed);
-    item.wanted = Some(context.head(seed));
     context.show(&mut item, seed)?;
     // Of a file that is known by its text alone, its head says nothing of why it is shown.
     if seed.kind == SymbolKind::File
@@ -101,6 +110,28 @@ fn seed_item(context: &mut Context<'_>, seed: &NodeRow, question: &str) -> Resul
         source.lines = telling_line(&source.file, question)..=*source.lines.end();
     }
     Ok(item)
+}
+
+/// Returns who uses a seed, directly or through others. What is only reached through a container, such as whoever imports the file, says
+/// too little to be counted.
+fn reach_of(generation: &Generation, seed: &NodeRow, unbound: u64, prefix: &PathPrefix) -> Result<ReachReport> {
+    let opened = reach::open(generation, seed)?;
+    let found = reach::reach(generation, &opened, &USES, prefix, REACH)?;
+    let users = found.reached.iter().filter(|reached| !reached.strength.is_through() && !reached.is_container());
+    let (tests, users): (Vec<&Reached>, Vec<&Reached>) = users.partition(|reached| reached.node.test);
+    let paths = |of: &[&Reached]| of.iter().map(|reached| reached.node.path.clone()).collect::<BTreeSet<_>>();
+    let mut test_files: Vec<_> = paths(&tests).into_iter().collect();
+    let more = test_files.len().saturating_sub(MAX_TESTS);
+    test_files.truncate(MAX_TESTS);
+    Ok(ReachReport {
+        depth: REACH,
+        users: users.len() as u64,
+        files: paths(&users).len() as u64,
+        test_files,
+        more_test_files: (more > 0).then_some(more),
+        unresolved_mentions: unbound,
+        is_partial: found.cuts.nodes || found.cuts.edges,
+    })
 }
 
 /// Returns the first of the lines that hold most of a question's words.

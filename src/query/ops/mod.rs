@@ -189,6 +189,7 @@ impl<'g> Context<'g> {
             signature: node.signature.clone(),
             sites: (!sites.is_empty()).then_some(sites),
             more_sites: lines.len().checked_sub(MAX_SITES).filter(|more| *more > 0),
+            reach: None,
         })
     }
 
