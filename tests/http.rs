@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::background::{CAP, wait};
 use crate::service::{Answer, QUERY, Serving, bearer, tokens};
@@ -440,4 +440,48 @@ fn told_to_end_it_answers_what_is_under_way() {
     assert_eq!(Answer::parse(&answer).status, 200);
     let status = serving.child.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn agents_are_served_behind_the_same_door() {
+    let suite = Suite::with(&tokens());
+    let serving = Serving::start(&suite);
+    let post = |token: &str, headers: &[(&str, &str)], message: &Value| {
+        let plain = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        serving.ask("POST", "/mcp", &[&plain[..], &bearer(token), headers].concat(), message.to_string().as_bytes())
+    };
+    let call = |token: &str, tool: &str, arguments: Value| -> Value {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+        });
+        let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+        let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+        let answer = post(token, &headers, &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["result"].clone()
+    };
+    // A client of an older revision.
+    let client = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client});
+    assert_eq!(post("reader", &[], &greeting).json()["result"]["protocolVersion"], "2025-11-25");
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let listed = post("reader", &[("mcp-protocol-version", "2025-11-25")], &list);
+    assert_eq!(listed.json()["result"]["tools"][0]["name"], "explore", "{listed:?}");
+    // One of the current revision.
+    let found = call("reader", "symbols", json!({"query": "Cart"}));
+    let expected = suite.sextant(&["symbols", "Cart", "--json"]).out;
+    assert_eq!(comparable(&found["structuredContent"].to_string()), comparable(expected.trim_end()));
+    // Nobody comes in who could not ask otherwise, and nobody reaches more.
+    post("", &[], &greeting).refused(401, "unauthorized");
+    post("reader", &[("origin", "https://example.org")], &greeting).refused(403, "forbidden");
+    post("reader", &[("host", "example.org")], &greeting).refused(403, "forbidden");
+    let code = |result: &Value| (result["isError"].clone(), result["structuredContent"]["error"]["code"].clone());
+    for arguments in [json!({"root": "/"}), json!({"scope": "other"})] {
+        assert_eq!(code(&call("reader", "status", arguments.clone())), (json!(true), json!("forbidden")), "{arguments}");
+    }
+    assert_eq!(code(&call("reader", "sync", json!({}))), (json!(true), json!("forbidden")));
+    let synced = call("owner", "sync", json!({"scope": "demo"}));
+    assert_eq!((&synced["isError"], &synced["structuredContent"]["published"]), (&json!(false), &json!(false)), "{synced}");
 }

@@ -497,7 +497,7 @@ pub struct ReferenceTarget {
 }
 
 /// Who uses a definition, directly or through others, as far as a few steps lead.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReachReport {
     /// How many steps were gone.
     pub depth: u32,

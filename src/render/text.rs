@@ -366,7 +366,7 @@ impl Page {
         if reach.users > 0 {
             let least = if reach.is_partial { "at least " } else { "" };
             let (users, files) = (counted(reach.users, "place"), counted(reach.files, "file"));
-            said.push(format!("used in {least}{users} of {files} within {}", counted(u64::from(reach.depth), "step")));
+            said.push(format!("used from {least}{users} in {files} within {}", counted(u64::from(reach.depth), "step")));
         }
         if !reach.test_files.is_empty() {
             let named: Vec<String> = reach.test_files.iter().map(|path| clean(path)).collect();

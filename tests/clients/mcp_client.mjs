@@ -1,14 +1,17 @@
-// The official TypeScript SDKs of the Model Context Protocol against `sextant mcp`, unchanged: the one of the revisions with a handshake,
+// The official TypeScript SDKs of the Model Context Protocol against `sextant mcp` and `sextant serve`, unchanged: the one of the revisions with a handshake,
 // and the one of the current revision.
 //
 // Usage: node mcp_client.mjs PROGRAM, where both packages are installed. The SDKs check each structured answer against the output schema
 // of its tool.
 
 import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 // The packages are where this is run, and not where this file is.
@@ -74,6 +77,29 @@ async function inTree(name, connect) {
   }
 }
 
+async function overHttp(name, connect) {
+  const place = realpathSync(mkdtempSync(join(tmpdir(), "sextant-client-")));
+  for (const part of ["home", "cache", "tree"]) mkdirSync(join(place, part));
+  writeFileSync(join(place, "tree", "lib.py"), "def f():\n    return 1\n");
+  const env = { HOME: join(place, "home"), XDG_CACHE_HOME: join(place, "cache"), PATH: process.env.PATH };
+  const given = { env, cwd: join(place, "tree"), stdio: ["ignore", "pipe", "ignore"] };
+  execFileSync(program, ["index", "--quiet", "--no-daemon"], given);
+  const server = spawn(program, ["serve", "--json", "--http", "127.0.0.1:0"], given);
+  try {
+    const [line] = await once(createInterface(server.stdout), "line");
+    const client = await connect(new URL(`http://${JSON.parse(line).address}/mcp`));
+    assert.deepEqual((await client.listTools()).tools.map((tool) => tool.name), TOOLS);
+    assert.deepEqual(names(await client.callTool({ name: "explore", arguments: { query: "f" } })), ["f"]);
+    const refused = await client.callTool({ name: "sync", arguments: {} });
+    assert.ok(refused.isError && refused.structuredContent.error.code === "forbidden");
+    await client.close();
+    console.log(`typescript ${name}: ok`);
+  } finally {
+    server.kill();
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
 for (const mode of ["auto", "legacy", { pin: "2026-07-28" }]) {
   await inTree(`client over stdio, ${mode.pin ?? mode}`, async (server) => {
     const { Client } = await load("@modelcontextprotocol/client");
@@ -83,6 +109,21 @@ for (const mode of ["auto", "legacy", { pin: "2026-07-28" }]) {
     return client;
   });
 }
+
+await overHttp("client over http, auto", async (url) => {
+  const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
+  const client = new Client({ name: "test", version: "0" }, { versionNegotiation: { mode: "auto" } });
+  await client.connect(new StreamableHTTPClientTransport(url));
+  return client;
+});
+
+await overHttp("sdk over http", async (url) => {
+  const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
+  const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const client = new Client({ name: "test", version: "0" });
+  await client.connect(new StreamableHTTPClientTransport(url));
+  return client;
+});
 
 await inTree("sdk over stdio", async (server) => {
   const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");

@@ -1,10 +1,12 @@
-"""The official Python SDK of the Model Context Protocol against `sextant mcp`, unchanged.
+"""The official Python SDK of the Model Context Protocol against `sextant mcp` and `sextant serve`, unchanged.
 
 Usage: mcp_client.py PROGRAM. The SDK checks each structured answer against the output schema of its tool, and refuses the answer when it does not fit.
 """
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -107,8 +109,36 @@ async def over_stdio(program: str, mode: str, revision: str) -> None:
     print(f"python sdk over stdio, {mode}, {revision}: ok")
 
 
+async def over_http(program: str, mode: str, revision: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory).resolve()
+        for part in ["home", "cache", "tree"]:
+            (place / part).mkdir()
+        write(place / "tree")
+        environment = {"HOME": str(place / "home"), "XDG_CACHE_HOME": str(place / "cache"), "PATH": os.environ["PATH"]}
+        options = {"env": environment, "cwd": place / "tree"}
+        subprocess.run([program, "index", "--quiet", "--no-daemon"], check=True, **options)
+        serve = [program, "serve", "--json", "--http", "127.0.0.1:0"]
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **options) as server:
+            try:
+                address = json.loads(server.stdout.readline())["address"]
+                async with Client(f"http://{address}/mcp", mode=mode) as client:
+                    expect(str(client.protocol_version) == revision, client.protocol_version)
+                    expect([tool.name for tool in (await client.list_tools()).tools] == TOOLS, "tools")
+                    found = await client.call_tool("explore", {"query": "f"})
+                    expect(names(found)[0] == "f" and {"g", "test_f"} <= set(names(found)), found)
+                    # Without tokens whoever reaches the loopback may read, and nobody may sync.
+                    refused = await client.call_tool("sync", {})
+                    expect(refused.is_error and refused.structured_content["error"]["code"] == "forbidden", refused)
+            finally:
+                server.terminate()
+    print(f"python sdk over http, {mode}, {revision}: ok")
+
+
 async def main() -> None:
     program = str(Path(sys.argv[1]).resolve())
+    await over_http(program, "auto", "2026-07-28")
+    await over_http(program, "legacy", "2025-11-25")
     await over_stdio(program, "auto", "2026-07-28")
     await over_stdio(program, "2026-07-28", "2026-07-28")
     await over_stdio(program, "legacy", "2025-11-25")

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use serde_json::{Map, Value};
+
 use crate::cli::arguments::Global;
 use crate::cli::failure::Exit;
 use crate::cli::service::Commands;
@@ -18,6 +20,7 @@ use crate::config::{Config, Environment};
 use crate::model::sentence;
 use crate::server::daemon::protocol::{Call, Reply, Text};
 use crate::server::daemon::{Absent, Client, Lost, Place, Service};
+use crate::server::http::Server;
 use crate::server::mcp::{self, Outcome, Stop, ToolCall, Toolbox, Unanswered};
 
 /// How long a daemon that was started may take until it answers; meanwhile nobody does.
@@ -102,16 +105,7 @@ impl Tools {
             flag("--root=", self.root.clone().map(Into::into));
             flag("--scope=", self.scope.clone().map(Into::into));
         }
-        let path = |path: &PathBuf| Text::of_path(path);
-        Call {
-            line: line.iter().map(Text::from).collect(),
-            current_dir: path(&self.environment.current_dir),
-            home: self.environment.home.as_ref().map(path),
-            xdg_cache_home: self.environment.xdg_cache_home.as_ref().map(path),
-            config: self.environment.config.as_ref().map(path),
-            color: false,
-            input: Text(serde_json::to_vec(&arguments).expect("arguments came as JSON")),
-        }
+        call_of(&line, &self.environment, &arguments)
     }
 
     /// Has the daemon work on a call. Returns what it wrote, if it did to the end.
@@ -209,19 +203,77 @@ impl Tools {
     fn work(&self, call: &ToolCall, stop: &Stop) -> Outcome {
         let command = self.command(call);
         let said = self.in_daemon(&command, stop).unwrap_or_else(|| self.commands().run(command));
-        let mut out = Vec::new();
-        for reply in said {
-            if let Reply::Out(Text(piece)) = reply {
-                out.extend_from_slice(&piece);
-            }
+        outcome_of(said)
+    }
+}
+
+/// Returns the call of a command line with its arguments on standard input.
+fn call_of(line: &[OsString], environment: &Environment, arguments: &Map<String, Value>) -> Call {
+    let path = |path: &PathBuf| Text::of_path(path);
+    Call {
+        line: line.iter().map(Text::from).collect(),
+        current_dir: path(&environment.current_dir),
+        home: environment.home.as_ref().map(path),
+        xdg_cache_home: environment.xdg_cache_home.as_ref().map(path),
+        config: environment.config.as_ref().map(path),
+        color: false,
+        input: Text(serde_json::to_vec(arguments).expect("arguments came as JSON")),
+    }
+}
+
+/// Returns the outcome that a call wrote.
+fn outcome_of(said: Vec<Reply>) -> Outcome {
+    let mut out = Vec::new();
+    for reply in said {
+        if let Reply::Out(Text(piece)) = reply {
+            out.extend_from_slice(&piece);
         }
-        serde_json::from_slice(&out).unwrap_or_else(|_| {
-            Outcome::without_answer(&Unanswered {
-                code: "code_build_failed",
-                message: "the call ended without an answer",
-                hint: "call again; if it stays so, run `sextant status` in a terminal",
-                failed: true,
-            })
+    }
+    serde_json::from_slice(&out).unwrap_or_else(|_| {
+        Outcome::without_answer(&Unanswered {
+            code: "code_build_failed",
+            message: "the call ended without an answer",
+            hint: "call again; if it stays so, run `sextant status` in a terminal",
+            failed: true,
         })
+    })
+}
+
+/// The tools of a service: each call is for a scope that its client may ask.
+pub(super) struct Served {
+    commands: Commands,
+    environment: Environment,
+    config: Option<PathBuf>,
+    /// The root that is served although no configuration may name it, and the name of its scope.
+    own: Option<(PathBuf, String)>,
+}
+
+impl Served {
+    pub(super) fn new(environment: Environment, config: Option<PathBuf>, server: &Server) -> Self {
+        let commands = Commands::at(environment.clone(), server.desks());
+        Self { commands, environment, config, own: server.own_scope() }
+    }
+}
+
+impl Toolbox for Served {
+    fn call(&self, call: &ToolCall, _stop: &Stop) -> Outcome {
+        let mut line: Vec<OsString> = vec!["sextant".into(), "tool".into(), call.tool.name.into()];
+        let mut flag = |name: &str, value: OsString| {
+            let mut word = OsString::from(name);
+            word.push(value);
+            line.push(word);
+        };
+        if let Some(config) = &self.config {
+            flag("--config=", config.into());
+        }
+        let mut arguments = call.arguments.clone();
+        arguments.remove("root");
+        arguments.remove("scope");
+        match (&call.scope, &self.own) {
+            (Some(scope), Some((root, name))) if scope == name => flag("--root=", root.into()),
+            // Without a scope there is none of that name, and so no answer.
+            (scope, _) => flag("--scope=", scope.clone().unwrap_or_default().into()),
+        }
+        outcome_of(self.commands.run(call_of(&line, &self.environment, &arguments)))
     }
 }

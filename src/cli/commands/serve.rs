@@ -4,12 +4,16 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Stop, World, start_tracing};
 use crate::model::sentence;
 use crate::server::http::{HttpError, Options, Server};
+use crate::server::mcp;
+
+use super::mcp::Served;
 
 pub fn run(global: &Global, address: &str, world: &mut World<'_>) -> Result<Exit, Stop> {
     if global.scope.is_some() {
@@ -25,6 +29,8 @@ pub fn run(global: &Global, address: &str, world: &mut World<'_>) -> Result<Exit
         root: global.root.clone(),
     };
     let server = Server::bind(options).map_err(|error| of_http(&error))?;
+    let tools = Served::new(world.environment.clone(), global.config.clone(), &server);
+    let server = server.mounting(mcp::routes(Arc::new(tools)));
     let address = server.address();
     if global.json {
         writeln!(world.out, r#"{{"event":"listening","address":"{address}"}}"#)?;

@@ -250,7 +250,8 @@ impl Call<'_> {
     fn sync(&self) -> Result<Outcome, Failure> {
         let built = if self.arguments.flag("rebuild") { self.desk.index() } else { self.desk.sync() };
         let built = built.map_err(|error| Failure::of_engine(&error))?;
-        Ok(Outcome { text: build::text(&built), structured: object(&build::report(&built)), failed: false })
+        let structured = serde_json::from_str(&json::build(&built)).expect("a report is a JSON object");
+        Ok(Outcome { text: build::text(&built), structured, failed: false })
     }
 
     /// Returns an answer in both forms, cut to the same budget.

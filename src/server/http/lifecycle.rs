@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 use tokio::sync::{Semaphore, watch};
 
 use crate::config::{ConfigError, Environment};
+use crate::engine::Desks;
 use crate::server::memory;
 
 use super::connection;
@@ -103,6 +104,16 @@ impl Server {
             unload: config.daemon.unload,
             patience: config.http.patience(),
         })
+    }
+
+    /// Returns the desks from which it answers, for what is mounted to answer from the same ones.
+    pub fn desks(&self) -> Arc<Desks> {
+        Arc::clone(self.surface.scopes.desks())
+    }
+
+    /// Returns the root that is served although no configuration may name it, and the name of its scope.
+    pub fn own_scope(&self) -> Option<(PathBuf, String)> {
+        self.surface.scopes.own().cloned()
     }
 
     /// Returns where it listens.

@@ -22,6 +22,7 @@ use crate::config::{Config, Http, Right};
 use crate::query::request::{self, MAX_BODY};
 use crate::render::json;
 use crate::server::answer;
+use crate::server::mcp::MOST_CALLS;
 
 use super::door::{self, Door, Grant};
 use super::metrics::Metrics;
@@ -41,8 +42,8 @@ const WAITING: usize = 192;
 /// Syncs at once, of all scopes, and those that wait; each holds a thread for long.
 const SYNCS: usize = 8;
 const WAITING_SYNCS: usize = 32;
-/// Threads that may block: one for each piece of work, and some for what is quick.
-pub const THREADS: usize = QUESTIONS + SYNCS + 8;
+/// Threads that may block: one for each piece of work, those of agents included, and some for what is quick.
+pub const THREADS: usize = QUESTIONS + SYNCS + MOST_CALLS + 8;
 
 const CONTRACT_ID: HeaderName = HeaderName::from_static("x-powercontext-request-id");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

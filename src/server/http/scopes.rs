@@ -21,7 +21,7 @@ pub struct Scopes {
     file: Option<PathBuf>,
     /// A root that is served although no configuration may name it, and the name of its scope.
     root: Option<(PathBuf, String)>,
-    desks: Desks,
+    desks: Arc<Desks>,
 }
 
 impl Scopes {
@@ -37,7 +37,7 @@ impl Scopes {
         } else {
             None
         };
-        Ok(Self { environment, file, root, desks: Desks::new(MOST_SCOPES).watching() })
+        Ok(Self { environment, file, root, desks: Arc::new(Desks::new(MOST_SCOPES).watching()) })
     }
 
     /// Reads the configuration as it is now.
@@ -83,8 +83,13 @@ impl Scopes {
         }
     }
 
-    pub fn desks(&self) -> &Desks {
+    pub fn desks(&self) -> &Arc<Desks> {
         &self.desks
+    }
+
+    /// Returns the root that was named when the service started, and the name of its scope.
+    pub fn own(&self) -> Option<&(PathBuf, String)> {
+        self.root.as_ref()
     }
 }
 

@@ -24,7 +24,7 @@ use super::tools::{TOOLS, declared};
 use super::{INSTRUCTIONS, NO_ROOT, Outcome, Stop, ToolCall, Toolbox, Unanswered, schema};
 
 /// More calls wait for those before them.
-const MOST_CALLS: usize = 16;
+pub const MOST_CALLS: usize = 16;
 /// How often a client that asked for it is told that its call goes on.
 const PULSE: Duration = Duration::from_millis(500);
 /// How long a client may take to be told.

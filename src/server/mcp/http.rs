@@ -1,14 +1,18 @@
 //! The protocol over HTTP, as a service to be mounted at one path behind whatever checks who asks.
 //!
-//! Must not know sockets, tokens or hosts. Invariant: a request that comes without an [`Access`] reaches no scope, and none reaches a directory
+//! Must not know sockets, tokens or hosts. Invariant: a request that comes without a grant reaches no scope, and none reaches a directory
 //! that is no scope.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::Router;
 use rmcp::model::Extensions;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use crate::config::Right;
+use crate::server::http::Grant;
 
 use super::arguments::Arguments;
 use super::handler::Handler;
@@ -19,20 +23,25 @@ use super::{Toolbox, Unanswered};
 const MAX_BODY: usize = 64 << 10;
 
 /// A tower service over HTTP requests with any body.
-pub type HttpService = StreamableHttpService<Handler, NeverSessionManager>;
+type HttpService = StreamableHttpService<Handler, NeverSessionManager>;
 
-/// What a client may ask, put into the extensions of its request by the one who checked who it is.
+/// What a client may ask, by what the service found out of who it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub(super) struct Access {
     /// Scopes that it may read.
     pub read: BTreeSet<String>,
     /// Scopes that it may sync.
     pub manage: BTreeSet<String>,
 }
 
-/// Returns the service. It keeps no sessions, answers in plain JSON where a call tells no progress, and leaves Host, Origin and
-/// authorisation to the layers before it, which put an [`Access`] into the request's extensions.
-pub fn service(toolbox: Arc<dyn Toolbox>) -> HttpService {
+/// Returns the protocol at `/mcp`, to be mounted in the service.
+pub fn routes(toolbox: Arc<dyn Toolbox>) -> Router {
+    Router::new().route_service("/mcp", service(toolbox))
+}
+
+/// Returns the protocol alone. It keeps no sessions, answers in plain JSON where a call tells no progress, and leaves Host, Origin and
+/// authorisation to the service before it, which puts a [`Grant`] into the request's extensions.
+fn service(toolbox: Arc<dyn Toolbox>) -> HttpService {
     let handler = Handler::new(toolbox);
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -46,7 +55,12 @@ impl Access {
     /// Returns what a request may ask, where it came over HTTP: nothing, where nobody said.
     pub fn of(extensions: &Extensions) -> Option<Self> {
         let parts = extensions.get::<http::request::Parts>()?;
-        Some(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+        let grant = parts.extensions.get::<Grant>();
+        Some(grant.map(|grant| Self::by(|right| grant.scopes(right).map(str::to_owned).collect())).unwrap_or_default())
+    }
+
+    fn by(scopes: impl Fn(Right) -> BTreeSet<String>) -> Self {
+        Self { read: scopes(Right::ScopeRead), manage: scopes(Right::CodeManage) }
     }
 
     /// Returns the scope that a call is for: the named one, or the only one.

@@ -20,8 +20,8 @@ mod stdio;
 mod tools;
 
 pub use arguments::{ArgumentError, Arguments};
-pub use handler::Handler;
-pub use http::{Access, HttpService, service};
+pub use handler::{Handler, MOST_CALLS};
+pub use http::routes;
 pub use stdio::{McpError, serve};
 pub use tools::{Declaration, MAX_BYTES, TOOLS, declared};
 
