@@ -102,6 +102,9 @@ pub fn run(
     }
 }
 
+/// What came through the gate, in which generation, or why it has no answer.
+pub(super) type Inquired = Answer<Result<(Found, Fingerprint), Failure>>;
+
 /// Asks a desk about paths as they are seen from a place, below a path if one was typed.
 pub(super) fn inquire(
     desk: &Desk,
@@ -111,7 +114,7 @@ pub(super) fn inquire(
     on_stale: config::OnStale,
     limit: usize,
     room: usize,
-) -> Result<Answer<Result<(Found, Fingerprint), Failure>>, Failure> {
+) -> Result<Inquired, Failure> {
     let prefixes = place.prefixes(below)?;
     let admission =
         Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: desk.scope().limits().query() };

@@ -77,6 +77,9 @@ pub fn run(session: &mut Session, global: &Global, command: &Command, world: &mu
     Ok(exit)
 }
 
+/// What came through the gate, in which generation, or why it has no answer.
+pub(super) type Inquired = Answer<Result<(Found, Fingerprint), Failure>>;
+
 /// Asks a question of a desk, as seen from a directory. Returns what was found, in which generation, for an answer of so many bytes.
 pub(super) fn inquire(
     desk: &Desk,
@@ -84,7 +87,7 @@ pub(super) fn inquire(
     on_stale: config::OnStale,
     here: &Path,
     room: usize,
-) -> Result<Answer<Result<(Found, Fingerprint), Failure>>, Failure> {
+) -> Result<Inquired, Failure> {
     let place = Place::new(desk.scope().root(), here);
     let prefixes = place.prefixes(asked.path.as_deref())?;
     let admission =

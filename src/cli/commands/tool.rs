@@ -151,7 +151,7 @@ impl Call<'_> {
         let Answer { value, checked, synced, .. } = ask::inquire(self.desk, &asked, self.on_stale(), self.here, self.room())?;
         let (found, fingerprint) = value?;
         let mut outcome = match found {
-            Found::Response(response) => self.drawn(*response, |response, options| text::answer(response, options))?,
+            Found::Response(response) => self.drawn(*response, text::answer)?,
             Found::Several { typed, choices, total, as_symbols } => {
                 self.drawn(*as_symbols, |_, options| text::choices(&typed, &choices, total, options))?
             }

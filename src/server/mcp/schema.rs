@@ -58,28 +58,39 @@ fn property(parameter: &Parameter) -> Value {
     schema
 }
 
+/// Names of fields by what they hold.
+struct Fields {
+    texts: &'static [&'static str],
+    /// With what their elements are.
+    lists: &'static [(&'static str, &'static str)],
+    numbers: &'static [&'static str],
+    flags: &'static [&'static str],
+    /// Objects, and what may be null.
+    others: &'static [&'static str],
+}
+
 /// Returns the schema of what comes back: the fields of the wire contract, and their types. Fields that may be null have no type, as a type
 /// beside null would be a union.
 fn output(gives: Gives) -> JsonObject {
-    let (texts, lists, numbers, flags, others): (&[&str], &[(&str, &str)], &[&str], &[&str], &[&str]) = match gives {
-        Gives::Answer => (
-            &["schema", "scope_id", "fingerprint", "git_object_format", "checked_at", "operation", "status"],
-            &[("items", "object"), ("limitations", "string")],
-            &[],
-            &["dirty"],
-            &["before_fingerprint", "commit", "coverage"],
-        ),
-        Gives::Status => (
-            &["schema", "scope_id", "status", "freshness", "engine"],
-            &[("languages", "string"), ("operations", "string")],
-            &[],
-            &[],
-            &["fingerprint", "last_build", "reason"],
-        ),
-        Gives::Build => (
-            &["status", "fingerprint"],
-            &[("failures", "object"), ("stages", "object")],
-            &[
+    let Fields { texts, lists, numbers, flags, others } = match gives {
+        Gives::Answer => Fields {
+            texts: &["schema", "scope_id", "fingerprint", "git_object_format", "checked_at", "operation", "status"],
+            lists: &[("items", "object"), ("limitations", "string")],
+            numbers: &[],
+            flags: &["dirty"],
+            others: &["before_fingerprint", "commit", "coverage"],
+        },
+        Gives::Status => Fields {
+            texts: &["schema", "scope_id", "status", "freshness", "engine"],
+            lists: &[("languages", "string"), ("operations", "string")],
+            numbers: &[],
+            flags: &[],
+            others: &["fingerprint", "last_build", "reason"],
+        },
+        Gives::Build => Fields {
+            texts: &["status", "fingerprint"],
+            lists: &[("failures", "object"), ("stages", "object")],
+            numbers: &[
                 "extracted_files",
                 "reused_files",
                 "removed_files",
@@ -92,9 +103,9 @@ fn output(gives: Gives) -> JsonObject {
                 "partial_files",
                 "failed_files",
             ],
-            &["published"],
-            &["peak_memory_bytes", "verified"],
-        ),
+            flags: &["published"],
+            others: &["peak_memory_bytes", "verified"],
+        },
     };
     let mut properties = JsonObject::new();
     let mut add = |names: &[&str], schema: Value| {
