@@ -10,6 +10,7 @@ mod damage;
 mod faults;
 mod hooks;
 mod hostile;
+mod hosts;
 mod http;
 mod in_process;
 mod kills;

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::hosts::Host;
+
 /// Ask a working tree about its code; every answer is checked against the disk first
 #[derive(Debug, Parser)]
 #[command(name = "sextant", version, max_term_width = 100, propagate_version = true)]
@@ -83,8 +85,8 @@ pub enum Command {
     Watch,
     /// Sync what an edit or a checkout touched, called by an agent's or Git's hook; never fails, never creates an index
     #[command(
-        after_help = "Hosts: claude (PostToolUse; reads its JSON on standard input), git (post-checkout, post-merge, post-commit).\n\
-It exits 0 whatever happens; `--verbose` says on standard error what did."
+        after_help = "Hosts: claude, codex, cursor, gemini, vscode, opencode (each reads its JSON on standard input), git.\n\
+`sextant install` writes the call. It exits 0 whatever happens; `--verbose` says on standard error what did."
     )]
     Hook(Hook),
     /// Control the background process that keeps indexes warm and answers for other commands
@@ -119,6 +121,14 @@ unless `autostart = false` or --no-daemon say otherwise, and ends with its clien
         #[arg(value_name = "TOOL")]
         name: String,
     },
+    /// Register with agent hosts and Git: the MCP server, and the hook that syncs after each edit
+    #[command(
+        after_help = "Prints what changes as a diff, then writes it. Comments, order and entries of others stay; it can be run again.\n\
+Agent hosts are told for the user unless --project is given, Git's hooks are always those of the project."
+    )]
+    Install(Install),
+    /// Take out what `install` added, and nothing else
+    Uninstall(Install),
     /// Say what is indexed and whether it equals the disk
     Status,
     /// Forget the index of this worktree
@@ -250,7 +260,7 @@ pub enum Stage {
 
 #[derive(Debug, Args)]
 pub struct Hook {
-    /// Who calls: claude or git
+    /// Who calls: claude, codex, cursor, gemini, vscode, opencode or git
     // Not an enumeration: a host that this build does not know must not be stopped by it.
     #[arg(value_name = "HOST")]
     pub host: String,
@@ -260,6 +270,22 @@ pub struct Hook {
     /// What the host hands over beside standard input
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub handed: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Install {
+    /// Whom to register with; those that are found when none is named
+    #[arg(value_name = "HOST", value_enum)]
+    pub hosts: Vec<Host>,
+    /// Print what would change, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Register for the user, in files of the home directory
+    #[arg(long, conflicts_with = "project")]
+    pub user: bool,
+    /// Register in this project, in files that others who work in it share
+    #[arg(long)]
+    pub project: bool,
 }
 
 /// The flags of questions.

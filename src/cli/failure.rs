@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use crate::cli::hosts::HostError;
 use crate::config::ConfigError;
 use crate::engine::EngineError;
 use crate::model::sentence;
@@ -120,6 +121,7 @@ static TABLE: &[Row] = &[
         "try `sextant sync` again; the published index still serves",
         "call `sync` again; the index that was published still serves",
     ),
+    row("host_file_unusable", Exit::Failed, "put that right and run it again, or name other hosts; nothing was written", ""),
 ];
 
 /// A failure, ready to be said.
@@ -163,6 +165,18 @@ impl Failure {
 
     pub fn of_engine(error: &EngineError) -> Self {
         Self::new(error.code(), sentence(error))
+    }
+
+    pub fn of_host(error: &HostError) -> Self {
+        let code = match error {
+            HostError::GitForUser | HostError::NoHome => "invalid_code_request",
+            HostError::NoProject | HostError::NoGit => "repository_root_required",
+            HostError::Repository(_) => "repository_unavailable",
+            HostError::Entry { .. } | HostError::File { .. } | HostError::ProgramPath | HostError::NoHooks { .. } => {
+                "host_file_unusable"
+            }
+        };
+        Self::new(code, sentence(error))
     }
 
     pub fn of_query(error: &QueryError) -> Self {

@@ -7,6 +7,7 @@ pub mod arguments;
 mod bench;
 mod commands;
 pub mod failure;
+mod hosts;
 mod remote;
 mod service;
 

@@ -67,8 +67,8 @@ enum Wanted {
     All,
 }
 
-/// Returns whether a command may run in the daemon. Those that talk to it, follow the terminal's user, measure this process or are one of
-/// its parsers may not; nor may one whose traces are to be seen.
+/// Returns whether a command may run in the daemon. Those that talk to it, follow the terminal's user, go by more of the environment than
+/// the daemon is told, measure this process or are one of its parsers may not; nor may one whose traces are to be seen.
 pub fn is_remote(arguments: &Arguments) -> bool {
     let is_own = matches!(
         arguments.command,
@@ -76,6 +76,8 @@ pub fn is_remote(arguments: &Arguments) -> bool {
             | Command::Mcp
             | Command::Watch
             | Command::Serve { .. }
+            | Command::Install(_)
+            | Command::Uninstall(_)
             | Command::Bench { .. }
             | Command::ParseWorker { .. }
     );

@@ -17,7 +17,7 @@ use super::directory::{self, Root};
 use super::ignored::Patterns;
 use super::kept::Kept;
 use super::scan::same_version;
-use super::{GitPlaces, GitState, WorkspaceError, escape};
+use super::{GitHooks, GitPlaces, GitState, WorkspaceError, escape};
 
 /// The stage-0 entries of an index, sorted by path.
 #[derive(Clone, Debug, Default)]
@@ -270,6 +270,19 @@ pub(super) fn places(root: &Path) -> Result<GitPlaces, WorkspaceError> {
     let directory = repository.git_dir().to_owned();
     let excludes = excludes_file(&repository.config_snapshot(), root).map(|path| root.join(path));
     Ok(GitPlaces { directory, common, branch, excludes })
+}
+
+/// Returns where Git runs hooks of a worktree from. Other than scans, this asks the configuration of the system and the user, as Git does;
+/// still nothing that it names is executed.
+pub(super) fn hooks(root: &Path) -> Result<GitHooks, WorkspaceError> {
+    refuse_pipes(root)?;
+    let options = gix::open::Options::default().bail_if_untrusted(true);
+    let repository = gix::open_opts(root, options).map_err(|error| explain(root, error))?;
+    let set = repository.config_snapshot().trusted_path("core.hooksPath").map_err(unreadable("core.hooksPath"))?;
+    let is_configured = set.is_some();
+    // A relative path starts where hooks run.
+    let directory = set.map_or_else(|| repository.common_dir().join("hooks"), |path| root.join(path));
+    Ok(GitHooks { directory, is_configured })
 }
 
 /// Reads HEAD, the index and the ignore rules of a worktree. An index that is byte for byte the one that was kept is not parsed again.

@@ -32,7 +32,7 @@ pub use content::{ObjectFormat, blob_id};
 pub use git::{GitCause, TrackedIndex};
 use kept::Kept;
 pub use manifest::{Changes, diff, dirty};
-pub use part::{GitPlaces, Glance, RootIdentity, directories, glance, relevant, scan_part};
+pub use part::{GitHooks, GitPlaces, Glance, RootIdentity, directories, glance, relevant, scan_part};
 pub use policy::{Policy, PolicyError};
 pub use scan::{PassOutcome, ScanLimits, Spare, Visitor, list, pass, scan, scan_sparing};
 use seal::Seals;

@@ -164,6 +164,15 @@ pub struct RootIdentity {
     made: Option<SystemTime>,
 }
 
+/// Where Git runs hooks from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitHooks {
+    /// Need not exist.
+    pub directory: PathBuf,
+    /// Whether a configuration names it.
+    pub is_configured: bool,
+}
+
 impl Worktree {
     /// Returns where Git keeps what decides about this worktree; `None` without Git.
     ///
@@ -171,6 +180,14 @@ impl Worktree {
     /// When the repository cannot be opened.
     pub fn git_places(&self) -> Result<Option<GitPlaces>, WorkspaceError> {
         if self.has_git() { git::places(self.root()).map(Some) } else { Ok(None) }
+    }
+
+    /// Returns where Git runs hooks of this worktree from; `None` without Git.
+    ///
+    /// # Errors
+    /// When the repository or the configuration cannot be read.
+    pub fn hooks(&self) -> Result<Option<GitHooks>, WorkspaceError> {
+        if self.has_git() { git::hooks(self.root()).map(Some) } else { Ok(None) }
     }
 
     /// Returns what Git says of this worktree now.

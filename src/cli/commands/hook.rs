@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,35 +15,10 @@ use serde_json::Value;
 
 use crate::cli::arguments::{Arguments, Command, Global, Hook};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::hosts::Speech;
 use crate::cli::{Session, World};
 use crate::config::{self, Config};
-
 use crate::render::text::clean;
-
-/// What is known of a host.
-struct Host {
-    name: &'static str,
-    /// Whether it says on standard input, in JSON, what happened.
-    speaks: bool,
-    /// Where in what it says the edited path is, or a list of such; all that are there count.
-    paths: &'static [&'static str],
-    /// Where the directory is that relative paths start from.
-    directory: &'static str,
-    /// What it wants to read.
-    reply: &'static str,
-}
-
-static HOSTS: &[Host] = &[
-    Host {
-        name: "claude",
-        speaks: true,
-        paths: &["/tool_input/file_path", "/tool_input/notebook_path"],
-        directory: "/cwd",
-        reply: "",
-    },
-    // Runs its hooks in the top of the worktree.
-    Host { name: "git", speaks: false, paths: &[], directory: "", reply: "" },
-];
 
 /// No host says more than this about an edit; the rest is read and let go.
 const MOST_INPUT: u64 = 32 << 20;
@@ -79,7 +54,7 @@ pub fn deadline(line: &[OsString]) -> Duration {
 /// Reads what is left of what a host says, on a command line of a hook for which it may say something: whoever writes to a pipe that nobody
 /// reads is killed for it, whatever was wrong with the line.
 pub fn hear_out(line: &[OsString], input: &mut dyn Read) {
-    let is_silent = |word: &OsString| HOSTS.iter().any(|host| !host.speaks && word == host.name);
+    let is_silent = |word: &OsString| word.to_str().and_then(Speech::of).is_some_and(|host| !host.speaks);
     if after_hook(line).is_some_and(|words| !words.iter().any(is_silent)) {
         let _ = io::copy(input, &mut io::sink());
     }
@@ -87,7 +62,7 @@ pub fn hear_out(line: &[OsString], input: &mut dyn Read) {
 
 /// Returns whether the host that calls says on standard input what happened.
 pub fn reads_input(typed: &Hook) -> bool {
-    HOSTS.iter().any(|host| host.name == typed.host && host.speaks)
+    Speech::of(&typed.host).is_some_and(|host| host.speaks)
 }
 
 /// Ends this process when a deadline has passed, whatever it waits for. A build that it leaves is never published half.
@@ -102,12 +77,14 @@ pub fn end_by(deadline: Duration) {
 
 pub fn run(session: &mut Session, global: &Global, typed: &Hook, world: &mut World<'_>) -> Exit {
     let deadline = Instant::now() + Duration::from_secs(typed.deadline);
-    let Some(host) = HOSTS.iter().find(|host| host.name == typed.host) else {
-        let known: Vec<&str> = HOSTS.iter().map(|host| host.name).collect();
+    let Some(host) = Speech::of(&typed.host) else {
+        let known: Vec<&str> = Speech::hosts().collect();
         let _ =
             writeln!(world.err, "no host is named `{}` (known: {}); nothing was synced", clean(&typed.host), known.join(", "));
         return Exit::Answered;
     };
+    // First, as a host that wants to read something wants it of a hook that runs out of time, too. One that does not listen is no concern.
+    let _ = write!(world.out, "{}", host.reply).and_then(|()| world.out.flush());
     let said = if host.speaks { listen(world.input) } else { Value::Null };
     let places = host.places(&said, &world.environment.current_dir);
     match sync(session, global, &places, deadline, world) {
@@ -115,8 +92,6 @@ pub fn run(session: &mut Session, global: &Global, typed: &Hook, world: &mut Wor
         Err(failure) if global.verbose > 0 => drop(writeln!(world.err, "{}", failure.text())),
         Ok(_) | Err(_) => {}
     }
-    // A host that does not listen any more is no concern.
-    let _ = write!(world.out, "{}", host.reply).and_then(|()| world.out.flush());
     Exit::Answered
 }
 
@@ -129,23 +104,6 @@ fn listen(input: &mut dyn Read) -> Value {
     // The rest is heard for the host's sake.
     let _ = io::copy(input, &mut io::sink());
     serde_json::from_slice(&text).unwrap_or(Value::Null)
-}
-
-impl Host {
-    /// Returns the places that were edited; where the host names none, the directory it stands in.
-    fn places(&self, said: &Value, here: &Path) -> Vec<PathBuf> {
-        let directory = said.pointer(self.directory).and_then(Value::as_str).filter(|_| !self.directory.is_empty());
-        let directory = directory.filter(|path| !path.is_empty()).map_or_else(|| here.to_owned(), |path| here.join(path));
-        let named = self.paths.iter().filter_map(|pointer| said.pointer(pointer)).flat_map(|value| match value {
-            Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
-            value => value.as_str().into_iter().collect::<Vec<_>>(),
-        });
-        let mut places: Vec<PathBuf> = named.filter(|path| !path.is_empty()).map(|path| directory.join(path)).collect();
-        if places.is_empty() {
-            places.push(directory);
-        }
-        places
-    }
 }
 
 /// Syncs every scope that holds one of the places and has an index. Returns what there is to say of each.
@@ -193,26 +151,6 @@ fn sync(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn edited_paths_as_hosts_say_them() {
-        let check = |host: &str, said: &str, want: &str| {
-            let host = HOSTS.iter().find(|known| known.name == host).expect("known");
-            let said = listen(&mut said.as_bytes());
-            let found: Vec<String> =
-                host.places(&said, Path::new("/here")).iter().map(|path| path.display().to_string()).collect();
-            assert_eq!(found.join(" "), want, "{said}");
-        };
-        check("claude", r#"{"cwd":"/r","tool_name":"Edit","tool_input":{"file_path":"/r/a.py","old_string":"x"}}"#, "/r/a.py");
-        check("claude", r#"{"cwd":"/r","tool_input":{"file_path":"src/a.py"}}"#, "/r/src/a.py");
-        check("claude", r#"{"cwd":"/r","tool_input":{"notebook_path":"/r/n.ipynb"}}"#, "/r/n.ipynb");
-        check("claude", r#"{"cwd":"/r","tool_name":"Bash","tool_input":{"command":"sed -i s/a/b/ x.py"}}"#, "/r");
-        check("claude", r#"{"tool_input":{"file_path":["a.py","b.py",3]}}"#, "/here/a.py /here/b.py");
-        for garbage in ["", "{", "null", "[1]", "\"x\"", r#"{"cwd":7,"tool_input":[]}"#, "\u{0}\u{1}"] {
-            check("claude", garbage, "/here");
-        }
-        check("git", r#"{"cwd":"/r"}"#, "/here");
-    }
 
     #[test]
     fn lines_of_hooks_are_told_from_others() {

@@ -9,6 +9,7 @@ mod changes;
 mod daemon;
 mod export;
 pub mod hook;
+mod install;
 pub mod mcp;
 mod parse_worker;
 mod place;
@@ -24,6 +25,7 @@ use crate::render::text::{clean, counted};
 
 use super::arguments::{self, Arguments, Command, Global};
 use super::failure::{Exit, Failure};
+use super::hosts::Action;
 use super::{Session, Stop, World, bench};
 
 /// Runs the command that was typed.
@@ -41,6 +43,8 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         // It has the standard streams to itself, which a command among others has not.
         Command::Mcp => Err(Failure::usage("this command needs a process of its own").into()),
         Command::Tool { name } => tool::run(session, global, name, world),
+        Command::Install(typed) => install::run(Action::Add, global, typed, world),
+        Command::Uninstall(typed) => install::run(Action::Take, global, typed, world),
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),
