@@ -20,6 +20,7 @@ mod mcp;
 mod mixed;
 mod permissions;
 mod program;
+mod progress;
 mod reach;
 mod sandbox;
 mod service;

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use salsa::{Cancelled, Durability, Setter};
 
 use crate::languages::{self, Dialect, LanguageSupport, text};
-use crate::model::{ContentHash, FileEdges, FileFacts, RepoPath};
+use crate::model::{ContentHash, FileEdges, FileFacts, Headway, RepoPath};
 
 use super::blindness::FirstSeen;
 use super::edges::{file_edges, rebindings, rebound};
@@ -556,7 +556,7 @@ impl Database {
     /// As [`Self::resolve_all`].
     pub fn edges(&self, path: &RepoPath) -> Result<Option<Arc<FileEdges>>, AnalysisError> {
         let Some(file) = self.handle.source_file(path.as_str()) else { return Ok(None) };
-        self.prepare(1, &self.present(), &NEVER)?;
+        self.prepare(1, &self.present(), &NEVER, &Headway::default())?;
         Ok(run(1, &self.handle, &[file], &NEVER, file_edges)?.pop())
     }
 
@@ -564,8 +564,8 @@ impl Database {
     ///
     /// # Errors
     /// [`AnalysisError::Panicked`] when a language's rules broke down; inputs and memos stay as they are.
-    pub fn resolve_all(&mut self, threads: usize) -> Result<Resolved, AnalysisError> {
-        self.resolve_unless(threads, &NEVER)
+    pub fn resolve_all(&mut self, threads: usize, headway: &Headway) -> Result<Resolved, AnalysisError> {
+        self.resolve(threads, &NEVER, headway)
     }
 
     /// As [`Self::resolve_all`], until `stop` is set; what was resolved by then is remembered.
@@ -573,9 +573,13 @@ impl Database {
     /// # Errors
     /// As [`Self::resolve_all`]; [`AnalysisError::Interrupted`] when it was stopped.
     pub fn resolve_unless(&mut self, threads: usize, stop: &AtomicBool) -> Result<Resolved, AnalysisError> {
+        self.resolve(threads, stop, &Headway::default())
+    }
+
+    fn resolve(&mut self, threads: usize, stop: &AtomicBool, headway: &Headway) -> Result<Resolved, AnalysisError> {
         let was_partial = self.handle.shared.partial.swap(false, Ordering::Relaxed);
         *self.handle.shared.remembered.write().unwrap_or_else(PoisonError::into_inner) = None;
-        let resolved = self.resolve_whole(threads, stop);
+        let resolved = self.resolve_whole(threads, stop, headway);
         if resolved.is_err() {
             // It goes on to know what it knew; what ran meanwhile is noted as ever.
             self.handle.shared.partial.store(was_partial, Ordering::Relaxed);
@@ -583,15 +587,19 @@ impl Database {
         resolved
     }
 
-    fn resolve_whole(&mut self, threads: usize, stop: &AtomicBool) -> Result<Resolved, AnalysisError> {
+    fn resolve_whole(&mut self, threads: usize, stop: &AtomicBool, headway: &Headway) -> Result<Resolved, AnalysisError> {
         let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
         let only_bodies = self.settled.is_some();
         let edges = match self.settled.take() {
             Some(Settled { edges, touched }) => self.resolve_touched(edges, &touched, threads, stop)?,
             None => {
                 let files = self.present();
-                self.prepare(threads, &files, stop)?;
-                let edges = run(threads, &self.handle, &files, stop, file_edges)?;
+                headway.expect(files.len() as u64, PASSES);
+                self.prepare(threads, &files, stop, headway)?;
+                let edges = run(threads, &self.handle, &files, stop, |db, file| {
+                    headway.add(1);
+                    file_edges(db, file)
+                })?;
                 Arc::new(files.iter().map(|file| file.path(&self.handle).clone()).zip(edges).collect())
             }
         };
@@ -676,7 +684,7 @@ impl Database {
         if files.is_empty() {
             return Ok(edges);
         }
-        self.prepare(threads, &self.present(), stop)?;
+        self.prepare(threads, &self.present(), stop, &Headway::default())?;
         let fresh = run(threads, &self.handle, &files, stop, file_edges)?;
         let mut edges = Arc::unwrap_or_clone(edges);
         for (file, fresh) in files.iter().zip(fresh) {
@@ -696,8 +704,9 @@ impl Database {
 
     /// Brings up to date what edges stand on, in the order of dependence: solved bottom up, no query waits for a long chain of others,
     /// neither when it runs nor when it is verified.
-    fn prepare(&self, threads: usize, files: &[SourceFile], stop: &AtomicBool) -> Result<(), AnalysisError> {
+    fn prepare(&self, threads: usize, files: &[SourceFile], stop: &AtomicBool, headway: &Headway) -> Result<(), AnalysisError> {
         run(threads, &self.handle, files, stop, |db, file| {
+            headway.add(1);
             let module = file_module(db, file);
             export_sources(db, Module::new(db, file.language(db), &module));
         })?;
@@ -709,7 +718,10 @@ impl Database {
                 }
             })?;
         }
-        run(threads, &self.handle, files, stop, |db, file| drop(rebindings(db, file)))?;
+        run(threads, &self.handle, files, stop, |db, file| {
+            headway.add(1);
+            drop(rebindings(db, file));
+        })?;
         run(1, &self.handle, &[()], stop, |db, ()| drop(rebound(db, db.inventory())))?;
         Ok(())
     }
@@ -731,6 +743,9 @@ fn shared_roots(roots: Option<&[String]>) -> Option<Arc<[Arc<str>]>> {
 
 /// Room for the stack of a resolver on hostile input; only pages that are used count.
 const STACK_BYTES: usize = 64 << 20;
+
+/// How often a first resolution goes through all files: for what they export, what they rebind, and their edges.
+const PASSES: u64 = 3;
 
 /// Files a thread takes at a time.
 const CHUNK: usize = 16;

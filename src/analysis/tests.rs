@@ -10,8 +10,8 @@ use smallvec::smallvec;
 use crate::languages::{Dialect, Export, ExportTable, ExtractError, LanguageSupport, Lookup, ModuleKey, ModuleResolution};
 use crate::model::facts::{Body, Names, Outline};
 use crate::model::{
-    ContentHash, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, ParseStatus, Place, RepoPath, Resolution, Surface,
-    Target,
+    ContentHash, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, Headway, ParseStatus, Place, RepoPath, Resolution,
+    Surface, Target,
 };
 
 use super::{Database, FileInput, Outcome, Standing, Update};
@@ -265,7 +265,7 @@ impl Fixture {
 
     /// Returns all edges, one a line.
     fn resolve(&mut self) -> String {
-        let resolved = self.database.resolve_all(2).expect("resolved");
+        let resolved = self.database.resolve_all(2, &Headway::default()).expect("resolved");
         let mut text = String::new();
         for (path, edges) in resolved.edges.iter() {
             for edge in &edges.edges {

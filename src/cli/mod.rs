@@ -8,6 +8,7 @@ mod bench;
 mod commands;
 pub mod failure;
 mod hosts;
+mod progress;
 mod remote;
 mod service;
 
@@ -24,10 +25,11 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::{self, Config, ConfigError, Environment};
-use crate::engine::{Desk, Desks};
+use crate::engine::{Desk, Desks, Onlooker};
 
 use arguments::{Arguments, Color, Command, Global};
 pub use failure::{Exit, Failure};
+use progress::Show;
 
 /// What a command may touch of the process around it.
 pub struct World<'a> {
@@ -77,6 +79,7 @@ pub struct Session {
     /// Whether the process goes on when a command is over.
     goes_on: bool,
     last: Option<Last>,
+    onlooker: Arc<Onlooker>,
 }
 
 #[derive(Debug)]
@@ -101,12 +104,18 @@ impl Session {
 
     /// Returns a session whose commands come to desks that others use, too, in a process that goes on.
     pub fn at(desks: Arc<Desks>) -> Self {
-        Self { desks, goes_on: true, last: None }
+        Self { desks, goes_on: true, last: None, onlooker: Arc::default() }
     }
 
     /// Returns a session of its own that keeps a log of the queries its builds execute.
     pub fn recording() -> Self {
         Self { goes_on: false, ..Self::at(Arc::new(Desks::new(1).recording())) }
+    }
+
+    /// Returns the same with somebody who looks on at the desks that its commands come to.
+    #[must_use]
+    pub fn seen_by(self, onlooker: &Arc<Onlooker>) -> Self {
+        Self { onlooker: Arc::clone(onlooker), ..self }
     }
 
     /// Returns the queries executed since the last call, each as `query subject`.
@@ -171,6 +180,7 @@ impl Session {
         let scope = choose(&config).map_err(|error| Failure::of_config(&error))?;
         let is_implicit = scope.implicit;
         let desk = self.desks.desk(&config, &scope, &environment.parsers).map_err(|error| Failure::of_engine(&error))?;
+        self.onlooker.attend(&desk);
         self.last = Some(Last { config, is_implicit, desk: Arc::clone(&desk) });
         Ok(desk)
     }
@@ -264,18 +274,23 @@ fn run_line(line: &[OsString], is_hook: bool) -> ExitCode {
     if let Ok(Arguments { global, command: Command::Mcp }) = Arguments::try_parse_from(line) {
         return commands::mcp::serve(&global, environment);
     }
-    let mut out = io::BufWriter::new(stdout.lock());
+    let mut buffer = io::BufWriter::new(stdout.lock());
     // Standard error is not locked: the traces of other threads go there, too.
     let mut input = remote::Input::new(stdin.lock());
+    let show = Show::of(line);
     let run = || {
-        remote::run(line, &environment, color, &mut input, &mut out, &mut stderr).unwrap_or_else(|| {
-            let mut world = World { environment, input: &mut input, out: &mut out, err: &mut stderr, color };
-            Session::new().run(line, &mut world).exit as u8
+        let (mut out, mut err) = (show.before(&mut buffer), show.before(&mut stderr));
+        remote::run(line, &environment, color, &mut input, &mut out, &mut err, &show).unwrap_or_else(|| {
+            let onlooker = Arc::default();
+            show.follow(&onlooker);
+            let mut world = World { environment, input: &mut input, out: &mut out, err: &mut err, color };
+            Session::new().seen_by(&onlooker).run(line, &mut world).exit as u8
         })
     };
     // A defect must not look like an answer, nor like one of the refusals.
     let exit = catch_unwind(AssertUnwindSafe(run)).unwrap_or(if is_hook { Exit::Answered } else { Exit::Failed } as u8);
+    show.end();
     // What is buffered was flushed, or its reader is gone: writing it again as the buffer is dropped would be in vain.
-    std::mem::forget(out);
+    std::mem::forget(buffer);
     ExitCode::from(exit)
 }

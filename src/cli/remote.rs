@@ -17,6 +17,7 @@ use crate::server::daemon::{Absent, Client, Launch, Place};
 
 use super::arguments::{Arguments, Command, Global};
 use super::commands::hook;
+use super::progress::Show;
 use super::{Stop, close};
 
 /// More input than this is for a process of its own.
@@ -96,7 +97,8 @@ fn input_of(command: &Command) -> Wanted {
     }
 }
 
-/// Has the daemon run a command line, if there is one and it may. Returns the exit code; without one the caller runs it.
+/// Has the daemon run a command line, if there is one and it may, and shows how far it is. Returns the exit code; without one the caller
+/// runs it.
 pub fn run<R: Read>(
     line: &[OsString],
     environment: &Environment,
@@ -104,6 +106,7 @@ pub fn run<R: Read>(
     input: &mut Input<R>,
     out: &mut dyn Write,
     err: &mut dyn Write,
+    show: &Show,
 ) -> Option<u8> {
     let arguments =
         Arguments::try_parse_from(line).ok().filter(|arguments| !arguments.global.no_daemon && is_remote(arguments))?;
@@ -126,9 +129,10 @@ pub fn run<R: Read>(
         xdg_cache_home: environment.xdg_cache_home.as_ref().map(path),
         config: environment.config.as_ref().map(path),
         color,
+        progress: show.is_shown(),
         input: Text(input.look(input_of(&arguments.command))?),
     };
-    let ran = client.run(call, limit(&config)).ok()?;
+    let ran = client.run_showing(call, limit(&config), &mut |progress| show.show(progress)).ok()?;
     let written = ran.said.iter().try_for_each(|reply| match reply {
         Reply::Out(Text(piece)) => out.write_all(piece),
         Reply::Err(Text(piece)) => {
@@ -136,7 +140,7 @@ pub fn run<R: Read>(
             let _ = err.write_all(piece);
             Ok(())
         }
-        Reply::Alive {} | Reply::Exit { .. } => Ok(()),
+        Reply::Alive {} | Reply::Progress(_) | Reply::Exit { .. } => Ok(()),
     });
     match written.and_then(|()| out.flush()) {
         Ok(()) => Some(ran.status),

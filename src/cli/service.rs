@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::config::Environment;
-use crate::engine::{Desk, Desks};
+use crate::engine::{Desk, Desks, Onlooker};
 use crate::parse::{Memory, memory_of};
 use crate::server::daemon::protocol::{self, Call, Question, Reply, Text};
 use crate::server::daemon::{ScopeReport, Service};
@@ -50,7 +50,14 @@ impl Commands {
         Self { environment, desks, unload: Duration::MAX }
     }
 
-    fn perform(&self, line: &[OsString], environment: Environment, color: bool, input: Vec<u8>) -> (Vec<Reply>, Finish) {
+    fn perform(
+        &self,
+        line: &[OsString],
+        environment: Environment,
+        color: bool,
+        input: Vec<u8>,
+        onlooker: &Arc<Onlooker>,
+    ) -> (Vec<Reply>, Finish) {
         let said = RefCell::new(Vec::new());
         let mut out = BufWriter::new(Recorder { said: &said, is_error: false });
         let mut err = Recorder { said: &said, is_error: true };
@@ -60,7 +67,7 @@ impl Commands {
             let _ = writeln!(world.err, "{}\n{}", failure.text(), failure.json());
             Finish { exit: Exit::Usage, code: Some(failure.code) }
         } else {
-            Session::at(Arc::clone(&self.desks)).run(line, &mut world)
+            Session::at(Arc::clone(&self.desks)).seen_by(onlooker).run(line, &mut world)
         };
         // What was not flushed is not shown, as in a process that ends with a failure.
         let _ = out.into_parts();
@@ -69,8 +76,8 @@ impl Commands {
 }
 
 impl Service for Commands {
-    fn run(&self, call: Call) -> Vec<Reply> {
-        let Call { line, current_dir, home, xdg_cache_home, config, color, input } = call;
+    fn run(&self, call: Call, onlooker: &Arc<Onlooker>) -> Vec<Reply> {
+        let Call { line, current_dir, home, xdg_cache_home, config, color, input, .. } = call;
         let line: Vec<OsString> = line.into_iter().map(Text::into_os).collect();
         let environment = Environment {
             current_dir: current_dir.into_path(),
@@ -79,7 +86,7 @@ impl Service for Commands {
             config: config.map(Text::into_path),
             ..self.environment.clone()
         };
-        let (mut said, finish) = self.perform(&line, environment, color, input.0);
+        let (mut said, finish) = self.perform(&line, environment, color, input.0, onlooker);
         said.push(Reply::Exit { status: finish.exit as u8 });
         said
     }
@@ -98,7 +105,8 @@ impl Service for Commands {
         add("--root=", root.map(Text::into_os));
         add("--config=", config.map(Text::into_os));
         add("--on-stale=", on_stale.map(OsString::from));
-        let (said, finish) = self.perform(&line, self.environment.clone(), false, request.get().as_bytes().to_vec());
+        let (said, finish) =
+            self.perform(&line, self.environment.clone(), false, request.get().as_bytes().to_vec(), &Arc::default());
         if let Some(code) = finish.code {
             return format!(r#"{{"error":{{"code":"{code}"}}}}"#);
         }

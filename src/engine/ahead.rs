@@ -21,6 +21,7 @@ use crate::watch::Hint;
 
 use super::EngineError;
 use super::intake::{FactsKey, Fresh, Reading, claim};
+use super::progress::Step;
 use super::scope::Scope;
 use super::sync::{Memory, cache_key, included_entries};
 
@@ -88,7 +89,7 @@ pub(super) fn prepare(
                 let reading = Reading::of(scope.languages(), path);
                 is_known(&(*hash, reading.dialect), reading)
             };
-            (scope.capture(deadline, &spare, &visit)?.entries, None)
+            (scope.capture(Step::Check, deadline, &spare, &visit)?.entries, None)
         }
         Hint::Paths(paths) => (scope.capture_part(deadline, paths, &visit)?.into(), Some(paths)),
     };

@@ -19,6 +19,7 @@ use super::attendant::{Attendant, Begin};
 use super::journal::Difference;
 use super::look::{Departure, Look, Looks};
 use super::owner::{Engine, Order};
+use super::progress::Progress;
 use super::report::{BuildOutcome, BuildStatus, Cleared};
 use super::scope::Scope;
 use super::sync::Basis;
@@ -305,6 +306,11 @@ impl Desk {
         self.engine().unload();
         drop(self.take_open());
         self.is_wanted.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns how far the step is that is worked on; `None` when nothing is.
+    pub fn progress(&self) -> Option<Progress> {
+        self.scope.gauge().read()
     }
 
     /// Returns since when nobody was here; now, while somebody is.

@@ -9,6 +9,7 @@ use crate::model::{ContentHash, GenerationId};
 use crate::workspace::{Capture, Spare, Visitor};
 
 use super::EngineError;
+use super::progress::Step;
 use super::report::now;
 use super::scope::Scope;
 use super::turnstile::{Turn, Turnstile};
@@ -36,11 +37,17 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Reads the whole worktree, until the deadline, and gives included files to `visit` unless `spare` says otherwise: see
-    /// [`Scope::capture`].
-    pub fn take(scope: &Scope, deadline: Instant, spare: &Spare<'_>, visit: &Visitor<'_>) -> Result<Self, EngineError> {
+    /// Reads the whole worktree, until the deadline, as a step of something, and gives included files to `visit` unless `spare` says
+    /// otherwise: see [`Scope::capture`].
+    pub fn take(
+        scope: &Scope,
+        step: Step,
+        deadline: Instant,
+        spare: &Spare<'_>,
+        visit: &Visitor<'_>,
+    ) -> Result<Self, EngineError> {
         let (began, started) = (now(), Instant::now());
-        let capture = scope.capture(deadline, spare, visit)?;
+        let capture = scope.capture(step, deadline, spare, visit)?;
         let state = scope.state(&capture);
         let (files, bytes) = capture.included();
         let checked = Checked { files, bytes, sealed: capture.sealed, elapsed: started.elapsed() };
@@ -64,7 +71,8 @@ pub(super) struct Looks {
 impl Looks {
     /// Takes a look, or shares one that begins from now on; `limit` is the time that `deadline` came from.
     pub fn look(&self, scope: &Scope, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
-        let run = |until: Instant| Look::take(scope, until, &|_, _| true, &|_, _, _| {}).map(Arc::new).map_err(Arc::new);
+        let take = |until: Instant| Look::take(scope, Step::Check, until, &|_, _| true, &|_, _, _| {});
+        let run = |until: Instant| take(until).map(Arc::new).map_err(Arc::new);
         let shared =
             self.turnstile.pass((), Turn::AtOnce, deadline, run).unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })));
         shared.map_err(EngineError::of_shared)

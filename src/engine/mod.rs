@@ -16,6 +16,7 @@ mod intake;
 mod journal;
 mod look;
 mod owner;
+mod progress;
 mod report;
 mod scope;
 mod status;
@@ -34,6 +35,7 @@ pub use error::{EngineError, Unavailable};
 pub use gate::{Admission, Answer, Snapshot};
 pub use journal::{Difference, Unbound};
 pub use look::Checked;
+pub use progress::{Onlooker, Progress, Step};
 pub use report::{
     BuildCounts, BuildOutcome, BuildStatus, Cleared, FailedFile, Freshness, KeptReport, LastBuild, LastBuildReport, Stage,
     Status, StatusWord,

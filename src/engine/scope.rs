@@ -11,6 +11,7 @@ use crate::model::{Canonical, ContentHash, Fingerprint, RepoPath};
 use crate::workspace::{Capture, Entry, Policy, ScanLimits, Spare, Visitor, Worktree, scan_part, scan_sparing};
 
 use super::EngineError;
+use super::progress::{Gauge, Step};
 
 /// Changes whenever equal captures may give other rows of a generation.
 const SCHEMA: &str = "5";
@@ -27,6 +28,7 @@ pub struct Scope {
     languages: &'static [&'static dyn LanguageSupport],
     /// Digest of all that decides about a generation beside what was captured.
     rules: ContentHash,
+    gauge: Gauge,
 }
 
 impl std::fmt::Debug for Scope {
@@ -60,6 +62,7 @@ impl Scope {
             policy,
             languages,
             rules,
+            gauge: Gauge::default(),
         })
     }
 
@@ -117,10 +120,23 @@ impl Scope {
         self.config.check
     }
 
-    /// Reads the whole worktree, until the deadline, and gives each included file to `visit`. Where the scope is checked by seals, files
+    /// Returns where the steps are noted that are worked on for the scope.
+    pub(super) fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    /// Reads the whole worktree, until the deadline, as a step of something, and gives each included file to `visit`. Where the scope is checked by seals, files
     /// for which `spare` says so, given the hash of their bytes, may not be read and are not given.
-    pub(super) fn capture(&self, deadline: Instant, spare: &Spare<'_>, visit: &Visitor<'_>) -> Result<Capture, EngineError> {
-        Ok(scan_sparing(&self.worktree, &self.policy, ScanLimits::from(&self.limits).until(deadline), spare, visit)?)
+    pub(super) fn capture(
+        &self,
+        step: Step,
+        deadline: Instant,
+        spare: &Spare<'_>,
+        visit: &Visitor<'_>,
+    ) -> Result<Capture, EngineError> {
+        let limits = ScanLimits::from(&self.limits).until(deadline);
+        let work = self.gauge.begin(step);
+        Ok(scan_sparing(&self.worktree, &self.policy, limits, &work, spare, visit)?)
     }
 
     /// Reads what stands at `paths` and below them, until the deadline, and gives each included file to `visit`.

@@ -26,6 +26,7 @@ use super::intake::{FactsKey, Intake, Known, Reading, Stored};
 use super::journal::Journal;
 use super::look::{Departure, Look, Looks};
 use super::owner::Order;
+use super::progress::Step;
 use super::report::{BuildCounts, BuildOutcome, BuildStatus, FailedFile, LastBuild, Stage, now, peak_memory};
 use super::scope::Scope;
 
@@ -116,7 +117,9 @@ pub(super) fn build(
     order: Order,
 ) -> Result<Built, EngineError> {
     let Order { basis, deadline, limit, open, departure } = order;
+    let wait = scope.gauge().begin(Step::Wait);
     let lock = cache.lock(deadline).map_err(EngineError::Write)?;
+    drop(wait);
     parser.begin();
     // A build upon it needs no other check of it.
     memory.open = open;
@@ -261,7 +264,8 @@ impl<'a> Build<'a> {
         if !due {
             return Ok(None);
         }
-        let verified = debug_span!("verify_store").in_scope(|| self.lock.verify()).map_err(EngineError::Write)?;
+        let work = self.scope.gauge().begin(Step::VerifyStore);
+        let verified = debug_span!("verify_store").in_scope(|| self.lock.verify(&work)).map_err(EngineError::Write)?;
         self.clock.lap("verify_store");
         Ok(Some(verified))
     }
@@ -433,7 +437,7 @@ impl<'a> Build<'a> {
         let spare = |path: &RepoPath, hash: &ContentHash| intake.is_known(path, hash);
         let look = match look {
             Some(look) => look,
-            None => Arc::new(Look::take(self.scope, self.deadline, &spare, &visit)?),
+            None => Arc::new(Look::take(self.scope, Step::Extract, self.deadline, &spare, &visit)?),
         };
         intake.retry_slow();
         span.record("files", look.checked.files);
@@ -551,6 +555,7 @@ impl<'a> Build<'a> {
         cache: Option<&FactsCache>,
         contents: &mut Contents,
     ) -> Result<(), EngineError> {
+        let work = self.scope.gauge().begin(Step::Load);
         let mut wanted: BTreeMap<FactsKey, &RepoPath> = BTreeMap::new();
         for (path, hash) in files {
             let key = (hash, Reading::of(self.scope.languages(), path).dialect);
@@ -572,7 +577,9 @@ impl<'a> Build<'a> {
             wanted.retain(|key, _| !contents.extracted.contains_key(key));
         }
         let limits = ParseLimits::from(self.scope.limits());
+        work.expect(wanted.len() as u64, 1);
         for (key, path) in wanted {
+            work.add(1);
             self.in_time()?;
             let reading = Reading::of(self.scope.languages(), path);
             let before = failures.known.get(&key);
@@ -631,7 +638,9 @@ impl<'a> Build<'a> {
             self.forget();
         }
         self.tell(capture, contents, false)?;
-        let resolved = match self.memory.database.resolve_all(threads()) {
+        let scope = self.scope;
+        let work = scope.gauge().begin(Step::Resolve);
+        let resolved = match self.memory.database.resolve_all(threads(), &work) {
             // It was to get some of them by itself; now it is told all.
             Err(AnalysisError::Facts) if self.memory.database.has_loader() => {
                 self.forget();
@@ -684,9 +693,10 @@ impl<'a> Build<'a> {
         if resolved.partial {
             return Ok(None);
         }
+        let work = self.scope.gauge().begin(Step::Store);
         let content = assembly.content(identity)?;
         self.clock.lap("assemble");
-        let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack)).map_err(EngineError::Write)?;
+        let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack, &work)).map_err(EngineError::Write)?;
         self.clock.lap("store");
         let outcome = assembly.outcome(&staged, &basics.entries);
         Ok(Some(Written { staged, outcome, entries: None }))

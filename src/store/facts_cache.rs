@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use crate::model::{Canonical, ContentHash, FileFacts, codec};
+use crate::model::{Canonical, ContentHash, FileFacts, Headway, codec};
 
 use super::durable::{self, Part};
 use super::error::{Result, StoreError, io};
@@ -269,9 +269,13 @@ impl FactsCache {
     }
 
     /// Checks every pack, and removes those that are damaged: a miss, and made again when needed.
-    pub(super) fn verify(&self) -> VerifiedFacts {
+    pub(super) fn verify(&self, headway: &Headway) -> VerifiedFacts {
         let mut verified = VerifiedFacts::default();
-        for id in packs::list(&self.directory).unwrap_or_default() {
+        let packs = packs::list(&self.directory).unwrap_or_default();
+        // A few generations come after them.
+        headway.expect(packs.len() as u64 + 1, 1);
+        for id in packs {
+            headway.add(1);
             verified.packs += 1;
             match Pack::open(&self.directory, id).and_then(|pack| pack.check()) {
                 Ok(facts) => verified.facts += facts,

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::model::facts::Body;
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, FileFacts, Fingerprint, ParseStatus, Place, RepoPath, Span, Surface, SymbolKind,
-    codec,
+    ContentHash, Definition, DefinitionKey, FileFacts, Fingerprint, Headway, ParseStatus, Place, RepoPath, Span, Surface,
+    SymbolKind, codec,
 };
 use crate::workspace::{Entry, EntryState};
 
@@ -107,7 +107,7 @@ impl Fixture {
             limitations: Vec::new(),
             unrepresentable: Vec::new(),
         };
-        lock.stage(&content, &sources)
+        lock.stage(&content, &sources, &Headway::default())
     }
 
     fn publish(&self, number: u8, files: &[(&str, &str)]) -> Result<Published, StoreError> {

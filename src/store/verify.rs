@@ -9,6 +9,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::model::Headway;
+
 use super::cache::Cache;
 use super::durable::{self, Part};
 use super::error::{Result, StoreError, damaged, io};
@@ -79,15 +81,15 @@ impl CheckedPacks {
 
 impl BuildLock {
     /// Checks everything that is stored for this binding, and the facts cache. Older generations and packs of facts that are damaged are
-    /// let go; a mark stays, or is left, when the generation that serves is to be built anew.
+    /// let go; a mark stays, or is left, when the generation that serves is to be built anew. `headway` counts packs of facts and generations.
     ///
     /// # Errors
     /// When the pointer cannot be read or replaced.
-    pub fn verify(&self) -> Result<Verified> {
+    pub fn verify(&self, headway: &Headway) -> Result<Verified> {
         let cache = self.cache();
         let places = &cache.places;
         let mut verified = Verified::default();
-        let facts = cache.facts().verify();
+        let facts = cache.facts().verify(headway);
         verified.facts_packs = facts.packs;
         verified.facts = facts.facts;
         verified.dropped_facts_packs = facts.dropped;
@@ -104,6 +106,7 @@ impl BuildLock {
         let mut packs = CheckedPacks::default();
         let mut whole = Vec::new();
         for named in pointer.kept() {
+            headway.add(1);
             verified.generations += 1;
             if packs.hold(cache, &named) {
                 whole.push(named);

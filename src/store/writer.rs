@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::model::{ContentHash, ParseStatus, Target};
+use crate::model::{ContentHash, Headway, ParseStatus, Target};
 use crate::workspace::EntryState;
 
 use super::content::{Content, ContentFile, ObjectRef};
@@ -18,8 +18,18 @@ use super::layout::FileNodes;
 use super::reader::{Coverage, LanguageCoverage, Meta, Totals, reference_digest};
 use super::rows::{self, Document, Names, NodeValues, Tally, Targets, inconsistent, status_of};
 
+/// How often each file is gone through: rows of files, nodes, references and search, then the indexes and the search index as a whole.
+const PASSES: u64 = 6;
+
 /// Writes the database, forces it to the disk, and returns its counts. The objects in `moved` stand elsewhere than the content says.
-pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash, ObjectRef>) -> Result<(Coverage, Totals)> {
+pub(super) fn write(
+    path: &Path,
+    content: &Content,
+    moved: &HashMap<ContentHash, ObjectRef>,
+    headway: &Headway,
+) -> Result<(Coverage, Totals)> {
+    let files = content.files.len() as u64;
+    headway.expect(files, PASSES);
     let pass = |step| durable::pass_database(Part::Database, step, path).map_err(io("write the database"));
     pass(Step::Open)?;
     let connection = durable::open_database(path).map_err(sqlite("create"))?;
@@ -33,11 +43,12 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
     // One run of the search index in memory, written once: runs that are merged later cost time and leave holes in the file.
     set_search_memory(&connection, 134_217_728)?;
     pass(Step::Load)?;
-    let mut load = Load::new(&connection, content, moved)?;
+    let mut load = Load::new(&connection, content, moved, headway)?;
     load.rows()?;
     let counts = (load.coverage, load.totals);
     pass(Step::Index)?;
     connection.execute_batch(include_str!("indexes.sql")).map_err(sqlite("make the indexes"))?;
+    headway.add(files);
     pass(Step::Commit)?;
     // What a delta writes is small: less memory for its postings than the bulk load takes.
     set_search_memory(&connection, 16_777_216)?;
@@ -45,6 +56,7 @@ pub(super) fn write(path: &Path, content: &Content, moved: &HashMap<ContentHash,
     connection
         .execute_batch("INSERT INTO code_search_fts (code_search_fts) VALUES ('optimize'); COMMIT;")
         .map_err(sqlite("finish"))?;
+    headway.add(files);
     check(&connection)?;
     // From here on the file says that an overlay may lie over it. Nothing is in one yet.
     connection.execute_batch("PRAGMA journal_mode = WAL;").map_err(sqlite("finish"))?;
@@ -114,6 +126,7 @@ struct Load<'a> {
     connection: &'a Connection,
     content: &'a Content,
     moved: &'a HashMap<ContentHash, ObjectRef>,
+    headway: &'a Headway,
     names: NewNames,
     nodes: AllNodes<'a>,
     /// Id of each file, in order.
@@ -123,7 +136,12 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    fn new(connection: &'a Connection, content: &'a Content, moved: &'a HashMap<ContentHash, ObjectRef>) -> Result<Self> {
+    fn new(
+        connection: &'a Connection,
+        content: &'a Content,
+        moved: &'a HashMap<ContentHash, ObjectRef>,
+        headway: &'a Headway,
+    ) -> Result<Self> {
         if content.files.windows(2).any(|pair| pair[0].entry.path >= pair[1].entry.path) {
             return Err(inconsistent("the manifest is not sorted".to_owned()));
         }
@@ -145,6 +163,7 @@ impl<'a> Load<'a> {
             connection,
             content,
             moved,
+            headway,
             names: NewNames::default(),
             nodes: AllNodes(nodes),
             ids,
@@ -169,6 +188,7 @@ impl<'a> Load<'a> {
             let nodes = self.nodes.0.get(file.entry.path.as_str());
             insert_file(&mut insert, file, id, nodes, self.moved)?;
             insert_headings(&mut headings, file, id)?;
+            self.headway.add(1);
         }
         Ok(())
     }
@@ -181,6 +201,7 @@ impl<'a> Load<'a> {
                 insert_node(&mut insert, nodes.node, &node)?;
             }
             self.totals.definitions += nodes.definitions.len() as u64;
+            self.headway.add(1);
         }
         Ok(())
     }
@@ -204,6 +225,7 @@ impl<'a> Load<'a> {
             self.coverage.resolved_references += tally.resolved;
             self.coverage.candidate_references += tally.candidate;
             self.coverage.unresolved_references += tally.unresolved;
+            self.headway.add(1);
         }
         Ok(())
     }
@@ -223,6 +245,7 @@ impl<'a> Load<'a> {
                 rows::definition_document(path, &node, &mut document);
                 insert_document(&mut insert, node.id, &mut document)?;
             }
+            self.headway.add(1);
         }
         Ok(())
     }
@@ -536,7 +559,7 @@ mod tests {
     }
 
     fn open(folder: &Path, content: &Content) -> Generation {
-        write(&folder.join("graph.sqlite"), content, &HashMap::new()).expect("written");
+        write(&folder.join("graph.sqlite"), content, &HashMap::new(), &Headway::default()).expect("written");
         let lease = std::fs::File::create(folder.join("lease")).expect("a file");
         Generation::open(GenerationId([0; 16]), folder, folder, lease, false).expect("opened")
     }
@@ -620,7 +643,7 @@ mod tests {
         let refused = |name: &str, change: &dyn Fn(&mut Content)| {
             let mut content = content();
             change(&mut content);
-            let outcome = write(&folder.path().join(name), &content, &HashMap::new());
+            let outcome = write(&folder.path().join(name), &content, &HashMap::new(), &Headway::default());
             assert!(matches!(outcome, Err(StoreError::Inconsistent { .. })), "{name}: {outcome:?}");
         };
         let edges = |content: &mut Content, change: &dyn Fn(&mut FileEdges)| {

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::config::Limits;
-use crate::model::{ContentHash, RepoPath};
+use crate::model::{ContentHash, Headway, RepoPath};
 
 use super::batch::Batch;
 use super::directory::{Kind, Parent, Root};
@@ -80,11 +80,11 @@ impl Deadline {
 /// # Errors
 /// When the tree cannot be read, kept changing, has conflicts in the index, or exceeds a limit in total.
 pub fn scan(worktree: &Worktree, policy: &Policy, limits: ScanLimits, visit: &Visitor<'_>) -> Result<Capture, WorkspaceError> {
-    scan_sparing(worktree, policy, limits, &|_, _| false, visit)
+    scan_sparing(worktree, policy, limits, &Headway::default(), &|_, _| false, visit)
 }
 
 /// Scans as [`scan`] does, and does not read files whose seals stand, where the worktree has seals, and whose bytes nobody wants:
-/// `spare` is asked for each, with the hash that its bytes have. They are not given to `visit`.
+/// `spare` is asked for each, with the hash that its bytes have. They are not given to `visit`. `headway` counts the files.
 ///
 /// # Errors
 /// As [`scan`].
@@ -92,12 +92,13 @@ pub fn scan_sparing(
     worktree: &Worktree,
     policy: &Policy,
     limits: ScanLimits,
+    headway: &Headway,
     spare: &Spare<'_>,
     visit: &Visitor<'_>,
 ) -> Result<Capture, WorkspaceError> {
-    match scan_once(worktree, policy, limits, spare, visit) {
+    match scan_once(worktree, policy, limits, headway, spare, visit) {
         // One retry: a checkout or an editor may have been at it.
-        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, limits, spare, visit),
+        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, limits, headway, spare, visit),
         result => result,
     }
 }
@@ -106,6 +107,7 @@ fn scan_once(
     worktree: &Worktree,
     policy: &Policy,
     limits: ScanLimits,
+    headway: &Headway,
     spare: &Spare<'_>,
     visit: &Visitor<'_>,
 ) -> Result<Capture, WorkspaceError> {
@@ -126,7 +128,10 @@ fn scan_once(
         let walked = inventory::needs_walk(&git, policy);
         reading.sealing = Some(Sealing { round, spare, walked, seals: seals.of(&inventory) });
     }
-    let found = for_each(&inventory.candidates, threads, deadline, |from, some, hands| reading.examine(from, some, hands))?;
+    headway.expect(inventory.candidates.len() as u64, 1);
+    let found = for_each(&inventory.candidates, threads, deadline, |from, some, hands| {
+        reading.examine(from, some, hands).inspect(|_| headway.add(some.len() as u64))
+    })?;
     span.record("files", reading.files.load(Ordering::Relaxed));
     span.record("bytes", reading.bytes.load(Ordering::Relaxed));
     let sealed = reading.sealed.load(Ordering::Relaxed);

@@ -17,7 +17,7 @@ impl Left {
         let mut database = Database::with_languages(LANGUAGES, None);
         let files = tree.iter().map(|(path, text)| input(path, text)).collect();
         database.apply(Update { files, removed: Vec::new() });
-        let resolved = database.resolve_all(2).expect("resolved");
+        let resolved = database.resolve_all(2, &Headway::default()).expect("resolved");
         Self { tree: tree.clone(), edges: resolved.edges.iter().cloned().collect(), image: database.image().expect("an image") }
     }
 

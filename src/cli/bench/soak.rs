@@ -256,7 +256,7 @@ fn texts(said: &[Reply]) -> (String, String) {
         match reply {
             Reply::Out(Text(piece)) => out.extend_from_slice(piece),
             Reply::Err(Text(piece)) => err.extend_from_slice(piece),
-            Reply::Alive {} | Reply::Exit { .. } => {}
+            Reply::Alive {} | Reply::Progress(_) | Reply::Exit { .. } => {}
         }
     }
     (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())

@@ -108,7 +108,7 @@ pub fn answer(client: &Client, call: Call) -> io::Result<String> {
         match reply {
             Reply::Out(Text(piece)) => out.extend(piece),
             Reply::Err(Text(piece)) => err.extend(piece),
-            Reply::Alive {} | Reply::Exit { .. } => {}
+            Reply::Alive {} | Reply::Progress(_) | Reply::Exit { .. } => {}
         }
     }
     // Nothing found is an answer.

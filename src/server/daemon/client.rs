@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
+use crate::engine::Progress;
+
 use super::Report;
 use super::place::{self, Place};
 use super::protocol::{self, Call, First, Greeting, Lines, MAX_LINE, PROTOCOL, Reply, Request};
@@ -126,10 +128,18 @@ impl Client {
     /// Has a command line run. Returns all that it wrote.
     ///
     /// # Errors
+    /// As [`Self::run_showing`].
+    pub fn run(&self, call: Call, limit: Duration) -> Result<Ran, Lost> {
+        self.run_showing(call, limit, &mut |_| {})
+    }
+
+    /// Has a command line run, and tells `show` how far it is meanwhile, if the call asks for that. Returns all that it wrote.
+    ///
+    /// # Errors
     /// When the daemon goes away, says nothing for long, or has not done within `limit`; nothing has come of it then, but what the command
     /// did to the index.
-    pub fn run(&self, call: Call, limit: Duration) -> Result<Ran, Lost> {
-        self.run_until(call, limit, &|| false)
+    pub fn run_showing(&self, call: Call, limit: Duration, show: &mut dyn FnMut(Progress)) -> Result<Ran, Lost> {
+        self.follow(call, limit, &|| false, show)
     }
 
     /// As [`Self::run`], given up soon after `is_unwanted` says so.
@@ -137,15 +147,28 @@ impl Client {
     /// # Errors
     /// As [`Self::run`], and when it is given up.
     pub fn run_until(&self, call: Call, limit: Duration, is_unwanted: &dyn Fn() -> bool) -> Result<Ran, Lost> {
+        self.follow(call, limit, is_unwanted, &mut |_| {})
+    }
+
+    fn follow(
+        &self,
+        call: Call,
+        limit: Duration,
+        is_unwanted: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Progress),
+    ) -> Result<Ran, Lost> {
         let end = Instant::now() + limit;
         self.send(&Request::Run(call))?;
         let mut lines = Lines::new(&self.stream);
         let mut said = Vec::new();
         loop {
             match receive(&mut lines, SILENCE)? {
-                Reply::Alive {} if Instant::now() > end => return Err(Lost::Gone(io::ErrorKind::TimedOut.into())),
-                Reply::Alive {} if is_unwanted() => return Err(Lost::Unwanted),
+                Reply::Alive {} | Reply::Progress(_) if Instant::now() > end => {
+                    return Err(Lost::Gone(io::ErrorKind::TimedOut.into()));
+                }
+                Reply::Alive {} | Reply::Progress(_) if is_unwanted() => return Err(Lost::Unwanted),
                 Reply::Alive {} => {}
+                Reply::Progress(progress) => show(progress),
                 Reply::Exit { status } => return Ok(Ran { said, status }),
                 piece @ (Reply::Out(_) | Reply::Err(_)) => said.push(piece),
             }

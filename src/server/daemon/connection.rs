@@ -5,11 +5,13 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use serde::Serialize;
+
+use crate::engine::Onlooker;
 
 use super::lifecycle::Shared;
 use super::place;
@@ -21,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const UNREAD: Duration = Duration::from_secs(30);
 /// How often a client is told that its work goes on, and is looked for.
 pub const PULSE: Duration = Duration::from_millis(500);
+/// How often a client is told how far its work is, if it wants to see that.
+const GLANCE: Duration = Duration::from_millis(200);
 /// A command has the room for recursion that the first thread of a process has.
 const STACK: usize = 8 << 20;
 
@@ -88,15 +92,17 @@ struct Object<T> {
 /// Runs a command and looks after its client meanwhile.
 fn run(stream: &UnixStream, shared: &Shared, call: Call) -> io::Result<()> {
     let (done, outcome) = mpsc::channel();
+    let onlooker = Arc::new(Onlooker::default());
+    let (is_seen, seen) = (call.progress, Arc::clone(&onlooker));
     let replies = std::thread::scope(|scope| {
         let work = move || {
-            let replies = shared.service().run(call);
+            let replies = shared.service().run(call, &seen);
             // Nobody waits for it any more when the client is gone.
             let _ = done.send(replies);
         };
         std::thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
         loop {
-            match outcome.recv_timeout(PULSE) {
+            match outcome.recv_timeout(if is_seen { GLANCE } else { PULSE }) {
                 Ok(replies) => return Ok(replies),
                 // A defect; the client finds out by itself that there is no exit.
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(io::Error::other("the request ended without an answer")),
@@ -104,7 +110,8 @@ fn run(stream: &UnixStream, shared: &Shared, call: Call) -> io::Result<()> {
                     if protocol::wait(stream, PollFlags::empty(), Some(Duration::ZERO))?.intersects(GONE) {
                         return Err(io::ErrorKind::BrokenPipe.into());
                     }
-                    protocol::write_line(stream, &Reply::Alive {})?;
+                    let progress = onlooker.read().filter(|_| is_seen);
+                    protocol::write_line(stream, &progress.map_or(Reply::Alive {}, Reply::Progress))?;
                 }
             }
         }

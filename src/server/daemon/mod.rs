@@ -8,7 +8,7 @@
 //!     connect ──────────────────────────────────▶ same user?
 //!     same protocol, same build? ◀── greeting ───
 //!     {"run": {line, directory, environment, …}} ─▶ the same code, its output kept until the end
-//!     ◀── {"alive": {}} … {"out": …} {"err": …} {"exit": {"status": 0}}
+//!     ◀── {"alive": {}} {"progress": …} … {"out": …} {"err": …} {"exit": {"status": 0}}
 //! ```
 
 mod client;
@@ -23,14 +23,19 @@ pub use launch::{Launch, detach};
 pub use lifecycle::{DaemonError, Ended, Options, run};
 pub use place::{Log, Place};
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+
+use crate::engine::Onlooker;
 
 use protocol::{Call, Question, Reply};
 
 /// What the daemon does for its clients; the layer that knows the commands supplies it.
 pub trait Service: Send + Sync {
-    /// Runs a command line as a process of its own would. Returns what it wrote, in order, and its exit at the end.
-    fn run(&self, call: Call) -> Vec<Reply>;
+    /// Runs a command line as a process of its own would. Returns what it wrote, in order, and its exit at the end. How far it is shows in
+    /// `onlooker`.
+    fn run(&self, call: Call, onlooker: &Arc<Onlooker>) -> Vec<Reply>;
 
     /// Answers a request of the wire contract with its response or its error, an object in compact JSON.
     fn query(&self, question: Question) -> String;

@@ -15,6 +15,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::engine::Progress;
+
 /// Of the form of greeting, requests and replies.
 pub const PROTOCOL: u32 = 1;
 /// The longest line; longer command lines and inputs are for a process of their own.
@@ -79,6 +81,9 @@ pub struct Call {
     pub config: Option<Text>,
     /// Whether the answer goes where colours are read.
     pub color: bool,
+    /// Whether somebody wants to see how far it is.
+    #[serde(default)]
+    pub progress: bool,
     /// All of standard input, where the command reads it.
     #[serde(default)]
     pub input: Text,
@@ -106,6 +111,8 @@ pub struct Question {
 pub enum Reply {
     /// The work goes on.
     Alive {},
+    /// The work goes on, and is so far.
+    Progress(Progress),
     /// The next piece of standard output.
     Out(Text),
     /// The next piece of standard error.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::model::facts::Body;
 use crate::model::graph::{Diagnostic, Reason};
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, ParseStatus, PathPrefix, Place,
+    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, Headway, ParseStatus, PathPrefix, Place,
     RepoPath, Resolution, Span, Surface, SymbolKind, Target,
 };
 use crate::store::{BuildLock, Cache, Change, Content, ContentFile, Generation, Identity, ObjectRef};
@@ -276,7 +276,7 @@ fn bulk(lock: &BuildLock, number: u8, tree: &[Sketch]) {
         unrepresentable: Vec::new(),
     };
     let sources = lock.source_writer().expect("writable");
-    lock.stage(&with_sources(content, &sources), &sources).expect("staged").publish().expect("published");
+    lock.stage(&with_sources(content, &sources), &sources, &Headway::default()).expect("staged").publish().expect("published");
 }
 
 /// Puts the source of each file into a pack.

@@ -10,6 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::{Duration, SystemTime};
 
 use super::*;
+use crate::model::Headway;
 use crate::workspace::seal::{Lease, Seals};
 
 /// Size of all files here: two pages.
@@ -46,7 +47,7 @@ impl Drop for Mapping {
 
 /// Scans for the sake of what is seen alone.
 fn look(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<Capture, WorkspaceError> {
-    scan_sparing(worktree, policy, limits, &|_, _| true, &|_, _, _| {})
+    scan_sparing(worktree, policy, limits, &Headway::default(), &|_, _| true, &|_, _, _| {})
 }
 
 fn sealed_worktree(fixture: &Fixture) -> Option<Worktree> {
@@ -238,7 +239,8 @@ fn bytes_that_are_wanted_are_read() {
     let given = Mutex::new(Vec::new());
     let visit =
         |path: &RepoPath, _: &ContentHash, bytes: &[u8]| given.lock().expect("no panic").push((path.to_string(), bytes.to_vec()));
-    let capture = scan_sparing(&worktree, &policy, LIMITS, &|path, _| path.as_str() == "a.py", &visit).expect("a capture");
+    let capture = scan_sparing(&worktree, &policy, LIMITS, &Headway::default(), &|path, _| path.as_str() == "a.py", &visit)
+        .expect("a capture");
     assert_eq!((capture.sealed, given.into_inner().expect("no panic")), (1, vec![("b.py".to_owned(), b"b".to_vec())]));
     let limits = ScanLimits { max_files: 1, ..LIMITS };
     assert!(matches!(look(&worktree, &policy, limits), Err(WorkspaceError::Limit { .. })), "limits hold for what is not read");
