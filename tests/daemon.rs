@@ -260,7 +260,7 @@ fn its_death_costs_no_answer() {
         let mut command = sandbox.program(&["symbols", "late", "--on-stale", "sync"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the program starts");
-        wait("it is asked", || daemon.status()["running"] == 1);
+        wait("it is asked", || daemon.status()["working"] == 1);
         wait("a parser works for it", || processes(&sandbox).len() < 3 && parsers(daemon.child.id()) > 0);
         let died = Instant::now();
         daemon.signal(signal);
@@ -412,7 +412,7 @@ fn another_build_has_a_daemon_of_its_own() {
     // A program that is replaced takes its daemon along.
     fs::remove_file(&copy).expect("removed");
     wait("it has left", || left(&sandbox).len() == 2);
-    assert_eq!(daemon.status()["running"], 0);
+    assert_eq!(daemon.status()["working"], 0);
 }
 
 #[test]
@@ -532,7 +532,7 @@ fn clients_that_misbehave_bother_nobody() {
     );
     assert_eq!(refused.last(), Some(&json!({"exit": {"status": 2}})), "{refused:?}");
     // Nothing turns while they are silent.
-    wait("requests are answered", || daemon.status()["running"] == 1);
+    wait("requests are answered", || daemon.status()["working"] == 1);
     // But for what is made ready once, after the first question.
     wait("a second passes in which it is idle", || {
         let cpu = cpu_of(daemon.child.id());
@@ -558,7 +558,7 @@ fn it_is_started_where_that_is_wanted() {
     Run::of(sandbox.program(&["callers", "lib.f", "--config", &config]).env("SEXTANT_NO_DAEMON", "1")).ended(0);
     assert_eq!(processes(&sandbox), BTreeSet::new());
     sandbox.sextant(&["callers", "lib.f", "--config", &config]).ended(0);
-    wait("it answers", || status(&sandbox)["running"] == 0);
+    wait("it answers", || status(&sandbox)["working"] == 0);
     sandbox.sextant(&["callers", "lib.f"]).ended(0);
     sandbox.sextant(&["daemon", "stop"]).ended(0);
     wait("no process is left", || processes(&sandbox).is_empty());

@@ -57,7 +57,7 @@ fn thousands_of_files_while_it_was_stopped() {
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     sandbox.write("many/d8/later.py", "from lib import f\nf()\n");
     daemon.signal(Signal::CONT);
-    wait("it answers", || daemon.status()["running"] == 0);
+    wait("it answers", || daemon.status()["working"] == 0);
     let before = daemon.answered();
     callers(&sandbox, "many/d8/later.py:2");
     assert_eq!(daemon.answered() - before, 1, "it was asked");

@@ -94,7 +94,7 @@ fn a_daemon_tells_how_far_it_is() {
     let (child, mut terminal) = start(&sandbox, &["index"]);
     terminal.read_until(Some("waiting for a build"));
     let running = sandbox.sextant(&["daemon", "status", "--json"]).ended(0).json();
-    assert_eq!(running["running"], 1, "{running}");
+    assert_eq!(running["working"], 1, "{running}");
     drop(lock);
     let output = child.wait_with_output().expect("the program ends");
     terminal.read_until(None);

@@ -170,7 +170,7 @@ fn text(report: Option<&Report>) -> String {
     if let Some(bytes) = report.memory_bytes {
         row("memory", &format!("{} MiB", grouped(bytes >> 20)));
     }
-    row("clients", &format!("{}; {} answered, {} running", report.clients, counted(report.answered, "request"), report.running));
+    row("clients", &format!("{}; {} answered, {} running", report.clients, counted(report.answered, "request"), report.working));
     for scope in &report.scopes {
         let ScopeReport { scope_id, root, indexed, watch, loaded, idle_seconds, configurations } = scope;
         let state = if *indexed { "indexed" } else { "not indexed" };

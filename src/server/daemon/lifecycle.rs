@@ -111,7 +111,7 @@ impl Shared {
             memory_bytes: memory_of("self", Memory::Resident),
             clients,
             answered,
-            running,
+            working: running,
             scopes: self.service.scopes(),
         }
     }

@@ -61,7 +61,7 @@ pub struct Report {
     pub clients: u64,
     /// Commands and questions that were answered, and those that are worked on.
     pub answered: u64,
-    pub running: u64,
+    pub working: u64,
     pub scopes: Vec<ScopeReport>,
 }
 
