@@ -6,6 +6,7 @@ pub mod delta;
 pub mod explain;
 pub mod export;
 pub mod form;
+pub mod neighbourhood;
 mod ops;
 pub mod rank;
 pub mod reach;
@@ -13,6 +14,7 @@ pub mod request;
 pub mod response;
 pub mod select;
 pub mod source;
+pub mod tree;
 pub mod walk;
 pub mod words;
 

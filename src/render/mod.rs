@@ -4,9 +4,11 @@
 //! whole lines, under the item whose lines they are.
 
 pub mod budget;
+pub mod graph;
 pub mod json;
 pub mod snippet;
 pub mod text;
+pub mod tree;
 
 #[cfg(test)]
 mod tests;

@@ -38,8 +38,8 @@ pub use gc::Collected;
 pub use pointer::Role;
 pub use publish::{BuildLock, Published, Staged};
 pub use reader::{
-    Coverage, DiagnosticRow, EdgeRow, Extent, FileReferences, FileRow, Generation, LanguageCoverage, NodeId, NodeRow, SearchHit,
-    StoredEntry, StoredFile, Totals,
+    Coverage, DiagnosticRow, EdgeRow, Extent, FileReferences, FileRow, Generation, LanguageCoverage, NodeId, NodeRow,
+    OutlinedFile, SearchHit, StoredEntry, StoredFile, Totals,
 };
 pub use sources::PackWriter;
 pub use verify::Verified;

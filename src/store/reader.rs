@@ -2,6 +2,7 @@
 //!
 //! Invariant: results are sorted as documented, so that equal generations give equal answers whatever way they were written.
 
+mod outline;
 mod references;
 
 use std::cell::{Cell, RefCell};
@@ -28,6 +29,7 @@ use super::error::{Result, StoreError, damaged, sqlite};
 use super::rows::{FLAG_DEPRIORITIZED, FLAG_GENERATED, FLAG_MINIFIED, FLAG_TEST, TARGETS_NAME, symbol_key};
 use super::{overlay, packs};
 
+pub use outline::OutlinedFile;
 pub use references::FileReferences;
 
 /// Row id of a node inside one generation; means nothing outside it.

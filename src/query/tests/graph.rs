@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Headway, ParseStatus, Place, RepoPath, Resolution, Span,
-    Surface, SymbolKind, Target,
+    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Headway, ParseStatus, Place, RepoPath,
+    Resolution, Span, Surface, SymbolKind, Target,
 };
 use crate::store::{Content, ContentFile, Generation, Identity};
 use crate::workspace::{Entry, EntryState};

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::model::facts::Body;
 use crate::model::graph::{Diagnostic, Reason};
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, Headway, ParseStatus, PathPrefix, Place,
-    RepoPath, Resolution, Span, Surface, SymbolKind, Target,
+    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, Headway, ParseStatus, PathPrefix,
+    Place, RepoPath, Resolution, Span, Surface, SymbolKind, Target,
 };
 use crate::store::{BuildLock, Cache, Change, Content, ContentFile, Generation, Identity, ObjectRef};
 use crate::workspace::{Entry, EntryState, Omission};
