@@ -20,6 +20,7 @@ mod progress;
 mod report;
 mod scope;
 mod status;
+mod survey;
 mod sync;
 mod turnstile;
 
@@ -42,3 +43,4 @@ pub use report::{
 };
 pub use scope::Scope;
 pub use status::OPERATIONS;
+pub use survey::{Omitted, Survey};

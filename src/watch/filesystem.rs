@@ -22,6 +22,64 @@ const SILENT: &[(u32, &str)] = &[
     (0x0bad_1dea, "a shared folder of a virtual machine"),
 ];
 
+/// Kinds on which all that happens is told.
+#[cfg(target_os = "linux")]
+const TELLING: &[(u32, &str)] = &[
+    (0x0000_ef53, "ext4"),
+    (0x5846_5342, "XFS"),
+    (0x9123_683e, "Btrfs"),
+    (0x0102_1994, "tmpfs"),
+    (0x794c_7630, "overlayfs"),
+    (0x2fc1_2fc1, "ZFS"),
+    (0xf2f5_2010, "F2FS"),
+    (0xca45_1a4e, "bcachefs"),
+    (0x0000_f15f, "eCryptfs"),
+    (0x0000_4d44, "FAT"),
+    (0x2011_bab0, "exFAT"),
+    (0x7366_746e, "NTFS"),
+];
+
+/// What a path is on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    pub name: String,
+    /// Whether changes may come unseen by this kernel.
+    pub is_silent: bool,
+}
+
+/// Returns the file system at a path; `None` where the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn file_system(path: &Path) -> Option<FileSystem> {
+    if let Some(name) = silent(path) {
+        return Some(FileSystem { name: name.to_owned(), is_silent: true });
+    }
+    let number = rustix::fs::statfs(path).ok()?.f_type as u32;
+    let known = TELLING.iter().find(|(known, _)| *known == number).map(|(_, name)| (*name).to_owned());
+    Some(FileSystem { name: known.unwrap_or_else(|| format!("a file system of kind {number:#x}")), is_silent: false })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn file_system(_: &Path) -> Option<FileSystem> {
+    None
+}
+
+/// How much of a user's the system watches at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Directories, by all programs together.
+    pub watches: u64,
+    pub instances: u64,
+}
+
+/// Returns the limits of the system; `None` where it has none that are known.
+pub fn limits() -> Option<Limits> {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    Some(Limits { watches: read("max_user_watches")?, instances: read("max_user_instances")? })
+}
+
 /// Returns the name of the kind of file system at `path`, when it does not tell of all changes.
 #[cfg(target_os = "linux")]
 pub(super) fn silent(path: &Path) -> Option<&'static str> {
@@ -46,9 +104,8 @@ pub(super) fn of_silent(name: &str) -> Health {
 
 /// Says that there are more directories than may be watched.
 pub(super) fn of_too_many(directories: usize) -> Health {
-    let now = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok();
-    let now = now.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0);
-    let wanted = (now.max(directories) * 2).max(524_288);
+    let now = limits().map_or(0, |limits| limits.watches);
+    let wanted = (now.max(directories as u64) * 2).max(524_288);
     Health::Degraded {
         reason: "there are more directories than the system lets this user watch, so they are looked at from time to time"
             .to_owned(),

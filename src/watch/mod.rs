@@ -16,6 +16,7 @@ use crate::config::Watch;
 use crate::model::RepoPath;
 use crate::workspace::{Policy, WorkspaceError, Worktree};
 
+pub use filesystem::{FileSystem, Limits, file_system, limits};
 pub use notify::Watcher;
 
 /// Where something may have changed.
