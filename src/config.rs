@@ -4,19 +4,21 @@
 //! a worktree, and does not hold the cache.
 
 mod http;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Canonical, ContentHash, PathPrefix};
 
 pub use http::{Http, Right, Token};
+pub use settings::{Origin, Setting};
 
 /// Everything a command is told before it starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Config {
     /// Where generations, sources and facts are kept; absolute.
     pub cache_dir: PathBuf,
@@ -35,7 +37,7 @@ pub struct Config {
 const MAX_SECONDS: u64 = 1_000_000;
 
 /// Bounds on what one scope, one build and one query may use (contract §4).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     pub max_files: u64,
@@ -115,7 +117,7 @@ impl Limits {
 }
 
 /// How changes of a worktree are noticed.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Watch {
     /// Changes are told when nothing more has happened for so long.
@@ -158,16 +160,16 @@ impl Watch {
 }
 
 /// How the background process of a user and a cache behaves.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Daemon {
     /// Whether who finds none starts one. Left out, a server for agents does, and a command does not.
     pub autostart: Option<bool>,
     /// It leaves when nobody asked anything for so long.
-    #[serde(rename = "idle_minutes", deserialize_with = "minutes")]
+    #[serde(rename = "idle_minutes", serialize_with = "in_minutes", deserialize_with = "minutes")]
     pub idle: Duration,
     /// It drops what it keeps in memory of a scope that nobody asked for so long.
-    #[serde(rename = "unload_minutes", deserialize_with = "minutes")]
+    #[serde(rename = "unload_minutes", serialize_with = "in_minutes", deserialize_with = "minutes")]
     pub unload: Duration,
     /// It syncs by itself when nothing has changed for so long; 0 for never.
     pub auto_sync_ms: u64,
@@ -213,8 +215,12 @@ fn minutes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration
     }
 }
 
+fn in_minutes<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64() / 60.0)
+}
+
 /// What agents get through the Model Context Protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mcp {
     /// Whether the first question in a worktree without an index builds one, instead of offering to.
@@ -222,7 +228,7 @@ pub struct Mcp {
 }
 
 /// What happens to a question when the worktree differs from the generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnStale {
     /// Answer with `code_changed`.
@@ -232,7 +238,7 @@ pub enum OnStale {
 }
 
 /// How it is found out that a file is what it was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// Every byte is read and hashed.
@@ -424,7 +430,7 @@ struct ConfigFile {
     scopes: BTreeMap<String, ScopeFile>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScopeFile {
     root: PathBuf,
@@ -456,7 +462,7 @@ impl Config {
     /// # Errors
     /// When the file cannot be read, has an unknown key or a value of the wrong type or range, or when no cache directory is known.
     pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
-        match file.or(environment.config.as_deref()) {
+        match text_of(file, environment)? {
             None => {
                 let cache_dir = default_cache_dir(environment)?;
                 Ok(Self {
@@ -470,12 +476,7 @@ impl Config {
                     scopes: BTreeMap::new(),
                 })
             }
-            Some(path) => {
-                let name = display_name(path);
-                let text = std::fs::read_to_string(environment.current_dir.join(path))
-                    .map_err(|source| ConfigError::Read { name: name.clone(), source })?;
-                Self::parse(&text, &name, environment)
-            }
+            Some((name, text)) => Self::parse(&text, &name, environment),
         }
     }
 
@@ -687,6 +688,16 @@ impl ScopeFile {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the configuration file's name for messages and its text; `None` where none is named.
+fn text_of(file: Option<&Path>, environment: &Environment) -> Result<Option<(String, String)>, ConfigError> {
+    let Some(path) = file.or(environment.config.as_deref()) else { return Ok(None) };
+    let name = display_name(path);
+    match std::fs::read_to_string(environment.current_dir.join(path)) {
+        Ok(text) => Ok(Some((name, text))),
+        Err(source) => Err(ConfigError::Read { name, source }),
     }
 }
 

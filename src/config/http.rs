@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::ContentHash;
 
 use super::{ConfigError, MAX_SECONDS};
 
 /// Who may ask over HTTP, and from where.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     /// How long the head of a request may take to arrive, and its body.
@@ -25,7 +25,7 @@ pub struct Http {
 }
 
 /// A bearer token: what it must hash to, and what it opens.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// For people who read the file.
@@ -38,7 +38,7 @@ pub struct Token {
 }
 
 /// What a token allows in its scopes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Right {
     /// Questions and the status.
     #[serde(rename = "scope.read")]
