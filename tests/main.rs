@@ -25,6 +25,7 @@ mod reach;
 mod sandbox;
 mod service;
 mod surface_suite;
+mod terminal;
 mod watch;
 mod why;
 mod workers;

@@ -131,6 +131,26 @@ Agent hosts are told for the user unless --project is given, Git's hooks are alw
     Uninstall(Install),
     /// Say what is indexed and whether it equals the disk
     Status,
+    /// Look for what is wrong with root, cache, machine, daemon and index, and say what to do
+    #[command(after_help = "Exits 5 where a problem keeps questions from being answered; warnings are no failure.")]
+    Doctor,
+    /// Show the configuration that is in force
+    Config {
+        #[command(subcommand)]
+        action: Settings,
+    },
+    /// Write what makes a shell complete command lines
+    #[command(after_help = "For example: sextant completions bash > ~/.local/share/bash-completion/completions/sextant")]
+    Completions {
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page, of the program or of one of its commands
+    #[command(after_help = "For example: sextant man | man -l -")]
+    Man {
+        #[arg(value_name = "COMMAND")]
+        command: Vec<String>,
+    },
     /// Forget the index of this worktree
     Clear,
     /// Find code for a task or a question, with its callers and callees
@@ -183,13 +203,22 @@ sextant why src/cart.py                 what in this file is not bound for certa
         #[command(flatten)]
         question: Question,
     },
-    /// List files and definitions below a path
+    /// List files and definitions below a path, or draw its folders as a tree
     Map {
         #[arg(value_name = "PATH")]
         prefix: Option<String>,
+        /// Draw a tree of folders and files with what they hold; --depth (3) and --limit (60) bound it
+        #[arg(long)]
+        tree: bool,
         #[command(flatten)]
         question: Question,
     },
+    /// Draw what lies around a definition, class or file, for Graphviz, Mermaid or as an image
+    #[command(
+        after_help = "Resolved edges are solid, candidates dashed. Examples:\n  sextant graph Cart.total --format svg > cart.svg\n  \
+sextant graph src/cart.py --depth 2 | dot -Tpng -o cart.png"
+    )]
+    Graph(Graph),
     /// Print lines of an indexed file
     Read {
         /// `path`, `path:line` or `path:first-last`
@@ -231,6 +260,16 @@ sextant why src/cart.py                 what in this file is not bound for certa
     Bench {
         #[command(subcommand)]
         subject: Bench,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+pub enum Settings {
+    /// Print every key with its value, as a configuration file that says the same
+    Show {
+        /// Say where each value comes from: default, file, environment or flag
+        #[arg(long)]
+        origin: bool,
     },
 }
 
@@ -318,6 +357,38 @@ pub struct Relation {
     pub source: bool,
     #[command(flatten)]
     pub question: Question,
+}
+
+#[derive(Debug, Args)]
+pub struct Graph {
+    /// A qualified name or its end, `path:line`, `path::name`, a path or an id
+    #[arg(value_name = "SYMBOL")]
+    pub symbol: String,
+    /// How the graph is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Dot)]
+    pub format: GraphFormat,
+    /// Go so many steps from it, either way [default: 1]
+    #[arg(long, value_name = "N")]
+    pub depth: Option<u32>,
+    /// Show at most so many definitions and files, up to 200, in an image 80 [default: 40]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
+    /// Look only at this path and below
+    #[arg(long, value_name = "PREFIX")]
+    pub path: Option<String>,
+    /// What to do when the index differs from the disk
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub on_stale: Option<OnStale>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// The language of Graphviz
+    Dot,
+    /// The language of Mermaid
+    Mermaid,
+    /// An image
+    Svg,
 }
 
 /// The flags of questions that compare with an earlier index.

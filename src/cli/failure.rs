@@ -38,89 +38,29 @@ const fn row(code: &'static str, exit: Exit, hint: &'static str, agent: &'static
 }
 
 static TABLE: &[Row] = &[
-    row(
-        "invalid_code_request",
-        Exit::Usage,
-        "see `sextant help`; the request form stands in the wire contract",
-        "call again with arguments that fit the input schema of the tool",
-    ),
-    row(
-        "budget_too_small",
-        Exit::Usage,
-        "raise --max-bytes (at most 32768)",
-        "raise `max_bytes`, or ask for less with `limit` or `path`",
-    ),
-    row(
-        "code_target_missing",
-        Exit::Usage,
-        "find it with `sextant symbols`, and mind --path",
-        "find its name or path with `symbols`, and mind `path`",
-    ),
-    row("code_range_missing", Exit::Usage, "ask for lines that the file has", ""),
-    row(
-        "repository_root_required",
-        Exit::Usage,
-        "name the top directory of the worktree as root",
-        "pass `root`: the absolute path of a project, not of the home directory or `/`",
-    ),
+    row("invalid_code_request", Exit::Usage, "see `sextant help`; the request form stands in the wire contract", "call again with arguments that fit the input schema of the tool"),
+    row("budget_too_small", Exit::Usage, "raise --max-bytes (at most 32768)", "raise `max_bytes`, or ask for less with `limit` or `path`"),
+    row("code_target_missing", Exit::Usage, "find it with `sextant symbols`, and mind --path", "find its name or path with `symbols`, and mind `path`"),
+    row("code_range_missing", Exit::Usage, "ask for lines that the file has; `sextant read PATH` shows the first ones", ""),
+    row("repository_root_required", Exit::Usage, "go into a project, or name its top directory with --root", "pass `root`: the absolute path of a project, not of the home directory or `/`"),
     row("code_cache_inside_repository", Exit::Usage, "set `cache_dir` to a place outside the worktree", ""),
-    row(
-        "code_changed",
-        Exit::Stale,
-        "run `sextant sync` and ask again, or ask with `--on-stale sync`",
-        "ask again with `on_stale` set to `sync`, or call `sync` first",
-    ),
-    row(
-        "baseline_unavailable",
-        Exit::Failed,
-        "compare with a generation that is still kept on this branch",
-        "the next `sync` that finds a change keeps what was before; until then there is nothing to compare with",
-    ),
-    row(
-        "workspace_busy",
-        Exit::Stale,
-        "finish the running checkout, merge or edit, then ask again",
-        "wait until the running checkout, merge or edit is over, then ask again",
-    ),
+    row("code_changed", Exit::Stale, "run `sextant sync` and ask again, or ask with `--on-stale sync`", "ask again with `on_stale` set to `sync`, or call `sync` first"),
+    row("baseline_unavailable", Exit::Failed, "compare with a kept generation of this branch: `sextant status` lists them", "the next `sync` that finds a change keeps what was before; until then there is nothing to compare with"),
+    row("workspace_busy", Exit::Stale, "finish the running checkout, merge or edit, then ask again", "wait until the running checkout, merge or edit is over, then ask again"),
     row("unsupported_capability", Exit::Failed, "see `operations` and `languages` in `sextant status --json`", ""),
-    row("code_disabled", Exit::Failed, "set `enabled = true` in the configuration file", ""),
-    row(
-        "code_repository_unconfigured",
-        Exit::Usage,
-        "name a scope of the configuration file, or give --root",
-        "pass `scope`, one of those that the configuration names, or `root`",
-    ),
-    row(
-        "code_index_missing",
-        Exit::NoIndex,
-        "run `sextant index`",
-        "call `sync` to build the index (once; from seconds to a minute or so), then ask again",
-    ),
-    row("code_timeout", Exit::Failed, "raise the seconds under [limits], exclude what is not needed, or try again", ""),
-    row(
-        "index_integrity_failed",
-        Exit::Failed,
-        "run `sextant sync` to repair, `sextant index` to rebuild",
-        "call `sync` to repair it, with `rebuild` set if that does not help",
-    ),
-    row("code_storage_unavailable", Exit::Failed, "check that the cache directory is yours and writable; see `cache_dir`", ""),
-    row(
-        "code_build_failed",
-        Exit::Failed,
-        "free disk space or repair the cache directory, then run `sextant sync`",
-        "tell the user: free disk space or repair the cache directory, then call `sync`",
-    ),
+    row("code_disabled", Exit::Failed, "set `enabled = true` in the configuration file; `sextant config show` names it", ""),
+    row("code_repository_unconfigured", Exit::Usage, "name a scope with --scope (`sextant config show` lists them), or give --root", "pass `scope`, one of those that the configuration names, or `root`"),
+    row("code_index_missing", Exit::NoIndex, "run `sextant index`", "call `sync` to build the index (once; from seconds to a minute or so), then ask again"),
+    row("code_timeout", Exit::Failed, "try again, raise the seconds under [limits], or `exclude` what is not needed; see `sextant doctor`", ""),
+    row("index_integrity_failed", Exit::Failed, "run `sextant sync` to repair, `sextant index` to rebuild", "call `sync` to repair it, with `rebuild` set if that does not help"),
+    row("code_storage_unavailable", Exit::Failed, "run `sextant doctor`: the cache directory must be yours and writable; see `cache_dir`", ""),
+    row("code_build_failed", Exit::Failed, "free disk space or repair the cache directory (see `sextant doctor`), then run `sextant sync`", "tell the user: free disk space or repair the cache directory, then call `sync`"),
     row("code_cache_limit_exceeded", Exit::Failed, "raise `max_cache_bytes`, or run `sextant clear` and `sextant index`", ""),
-    row("repository_unavailable", Exit::Failed, "check that the directory exists, is yours and can be read", ""),
+    row("repository_unavailable", Exit::Failed, "check that the directory exists, is yours and can be read, or name another with --root", ""),
     row("repository_read_failed", Exit::Failed, "check the permissions of the worktree's files", ""),
-    row("repository_limit_exceeded", Exit::Failed, "raise the limit under [limits], or `exclude` what is not needed", ""),
+    row("repository_limit_exceeded", Exit::Failed, "in a configuration file (--config) raise the limit under [limits], or `exclude` what is not needed", ""),
     row("unsupported_git_object_format", Exit::Failed, "this repository's format is not read; use a plain checkout", ""),
-    row(
-        "code_parser_failed",
-        Exit::Failed,
-        "try `sextant sync` again; the published index still serves",
-        "call `sync` again; the index that was published still serves",
-    ),
+    row("code_parser_failed", Exit::Failed, "see `sextant doctor`, and try `sextant sync` again; the published index still serves", "call `sync` again; the index that was published still serves"),
     row("host_file_unusable", Exit::Failed, "put that right and run it again, or name other hosts; nothing was written", ""),
 ];
 
@@ -230,11 +170,15 @@ impl Failure {
         format!(r#"{{"error":{{"code":"{}"}}}}"#, self.code)
     }
 
+    /// Returns what its user can do.
+    pub fn remedy(&self) -> &str {
+        self.advice.as_deref().unwrap_or(self.row().hint)
+    }
+
     /// Returns the lines for people: what happened and what to do.
     pub fn text(&self) -> String {
         let mut text = format!("error: {} ({})\n", self.message, self.code);
-        let hint = self.advice.as_deref().unwrap_or(self.row().hint);
-        write!(text, "  hint: {hint}").expect("writing to a string");
+        write!(text, "  hint: {}", self.remedy()).expect("writing to a string");
         text
     }
 }

@@ -79,6 +79,10 @@ pub fn is_remote(arguments: &Arguments) -> bool {
             | Command::Serve { .. }
             | Command::Install(_)
             | Command::Uninstall(_)
+            | Command::Doctor
+            | Command::Config { .. }
+            | Command::Completions { .. }
+            | Command::Man { .. }
             | Command::Bench { .. }
             | Command::ParseWorker { .. }
     );

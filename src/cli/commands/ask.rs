@@ -116,16 +116,19 @@ fn parse(command: &Command) -> Result<(Asked, Option<crate::cli::arguments::OnSt
         _ => return Err(Failure::usage("this command is no question")),
     };
     let path = match command {
-        Command::Map { prefix: Some(prefix), question } => {
-            if question.path.is_some() {
-                return Err(Failure::usage("`map` takes its path once: as an argument or as --path"));
-            }
-            Some(prefix.clone())
-        }
+        Command::Map { prefix, question, .. } => one_prefix(prefix.as_ref(), question)?,
         _ => question.path.clone(),
     };
     let goes_deep = matches!(subject, Subject::Map | Subject::Impact(_));
     Ok((Asked { subject, bounds: bounds(question, goes_deep)?, path, source }, question.on_stale))
+}
+
+/// Returns the path to look below, which can be typed in two places.
+pub(super) fn one_prefix(prefix: Option<&String>, question: &Question) -> Result<Option<String>, Failure> {
+    match (prefix, &question.path) {
+        (Some(_), Some(_)) => Err(Failure::usage("`map` takes its path once: as an argument or as --path")),
+        (prefix, path) => Ok(prefix.or(path.as_ref()).cloned()),
+    }
 }
 
 /// Checks the numbers of a question; `goes_deep` says whether a depth means anything to it.

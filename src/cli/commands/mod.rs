@@ -7,16 +7,21 @@ mod ask;
 mod build;
 mod changes;
 mod daemon;
+mod doctor;
 mod export;
+mod graph;
 pub mod hook;
 mod install;
+mod manual;
 pub mod mcp;
 mod parse_worker;
 mod place;
 mod query;
 mod serve;
+mod settings;
 mod status;
 mod tool;
+mod tree;
 mod watch;
 
 use crate::config::OnStale;
@@ -45,6 +50,15 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Tool { name } => tool::run(session, global, name, world),
         Command::Install(typed) => install::run(Action::Add, global, typed, world),
         Command::Uninstall(typed) => install::run(Action::Take, global, typed, world),
+        Command::Doctor => doctor::run(session, global, world),
+        Command::Config { action: arguments::Settings::Show { origin } } => settings::show(global, *origin, world),
+        Command::Completions { shell } => manual::complete(*shell, world),
+        Command::Man { command } => manual::page(command, world),
+        Command::Graph(typed) => graph::run(session, global, typed, world),
+        Command::Map { prefix, tree: true, question } => {
+            let prefix = ask::one_prefix(prefix.as_ref(), question)?;
+            tree::run(session, global, prefix.as_deref(), question, world)
+        }
         Command::Status => status::run(session, global, world),
         Command::Clear => status::clear(session, global, world),
         Command::Query { request_file, on_stale } => query::run(session, global, request_file, *on_stale, world),
@@ -64,6 +78,16 @@ fn policy(typed: Option<arguments::OnStale>, scope: OnStale) -> OnStale {
         Some(arguments::OnStale::Refuse) => OnStale::Refuse,
         Some(arguments::OnStale::Sync) => OnStale::Sync,
         None => scope,
+    }
+}
+
+/// Checks that a number that was typed is within bounds.
+fn within(flag: &str, value: Option<u32>, least: u32, most: u32) -> Result<Option<u32>, Failure> {
+    match value {
+        Some(value) if !(least..=most).contains(&value) => {
+            Err(Failure::usage(format!("{flag} takes a number from {least} to {most}")))
+        }
+        value => Ok(value),
     }
 }
 
