@@ -23,6 +23,7 @@ mod program;
 mod progress;
 mod reach;
 mod sandbox;
+mod schema;
 mod service;
 mod surface_suite;
 mod terminal;
