@@ -17,10 +17,14 @@ use crate::query::neighbourhood::Neighbourhood;
 
 use super::{caption, is_sure, label, push};
 
-/// The layout takes a letter to be as wide as this, and a line to be as high.
+/// A letter is taken to be as wide as this.
 const CELL: usize = 8;
 /// A letter is drawn smaller than its cell is wide, so that every font fits.
 const FONT: usize = 12;
+/// From line to line.
+const STEP: f64 = 15.0;
+/// Room around the text of a node.
+const PADDING: f64 = 8.0;
 /// Room around the image.
 const MARGIN: f64 = 12.0;
 
@@ -36,10 +40,11 @@ pub fn svg(found: &Neighbourhood) -> String {
         .enumerate()
         .map(|(number, node)| {
             let [name, place] = label(node);
-            // Empty lines make room for letters that are higher than a cell.
-            let shape = ShapeKind::new_box(&format!("{name}\n{place}\n \n "));
+            let letters = name.chars().count().max(place.chars().count());
+            let size = Point::new((letters * CELL) as f64 + 2.0 * PADDING, 2.0 * STEP + 2.0 * PADDING);
+            let shape = ShapeKind::new_box(&format!("{name}\n{place}"));
             let look = if number == 0 { look(SEED, 2) } else { look(LINE, 1) };
-            graph.add_node(Element::create(shape, look, Orientation::LeftToRight, Point::new(1.0, 1.0)))
+            graph.add_node(Element::create(shape, look, Orientation::LeftToRight, size))
         })
         .collect();
     // One arrow for all edges from one to another: solid if one of them is sure.
@@ -120,12 +125,11 @@ impl RenderBackend for Canvas {
     fn draw_circle(&mut self, _: Point, _: Point, _: &StyleAttr, _: Option<String>) {}
 
     fn draw_text(&mut self, xy: Point, text: &str, _: &StyleAttr) {
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        let step = FONT as f64 * 1.3;
-        let first = xy.y - step * (lines.len() as f64 - 1.0) / 2.0;
+        let lines: Vec<&str> = text.lines().collect();
+        let first = xy.y - STEP * (lines.len() as f64 - 1.0) / 2.0;
         for (number, line) in lines.iter().enumerate() {
-            let (y, fill) = (first + step * number as f64, if number == 0 { "#0f172a" } else { "#64748b" });
-            self.reach(xy.x + (line.chars().count() * CELL) as f64 / 2.0, y + step);
+            let (y, fill) = (first + STEP * number as f64, if number == 0 { "#0f172a" } else { "#64748b" });
+            self.reach(xy.x + (line.chars().count() * CELL) as f64 / 2.0, y + STEP);
             push(
                 &mut self.shapes,
                 format_args!("<text x=\"{:.1}\" y=\"{y:.1}\" dy=\"0.35em\" fill=\"{fill}\">{}</text>\n", xy.x, escaped(line)),
