@@ -4,6 +4,7 @@
 //! after the next edit, is a problem and a failure of the command.
 
 mod machine;
+mod registrations;
 mod service;
 mod tree;
 
@@ -110,6 +111,7 @@ fn examine(session: &mut Session, global: &Global, world: &World<'_>) -> Report 
     report.findings.extend(machine::cache(&config));
     report.findings.push(service::parsers(&session.desks.parser(&environment.parsers), &config));
     report.findings.push(service::daemon(&config, environment));
+    report.findings.extend(registrations::hosts(root.as_deref(), environment));
     if let Ok(desk) = &desk {
         report.findings.extend(tree::index(desk));
     }

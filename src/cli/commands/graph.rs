@@ -53,7 +53,7 @@ pub fn run(session: &mut Session, global: &Global, typed: &Graph, world: &mut Wo
     let Answer { value, synced, .. } = answer;
     let found = value?;
     say_synced(synced.as_ref(), global, world)?;
-    let options = text::Options { color: global.colored(world), source: false };
+    let options = text::Options { color: global.colored(world), ..text::Options::default() };
     match found {
         Found::Graph { found, fingerprint, checked_at } => {
             let body = match typed.format {

@@ -202,7 +202,7 @@ impl Toolbox for Tools {
 impl Tools {
     fn work(&self, call: &ToolCall, stop: &Stop) -> Outcome {
         let command = self.command(call);
-        let said = self.in_daemon(&command, stop).unwrap_or_else(|| self.commands().run(command));
+        let said = self.in_daemon(&command, stop).unwrap_or_else(|| self.commands().run(command, &Arc::default()));
         outcome_of(said)
     }
 }
@@ -217,6 +217,7 @@ fn call_of(line: &[OsString], environment: &Environment, arguments: &Map<String,
         xdg_cache_home: environment.xdg_cache_home.as_ref().map(path),
         config: environment.config.as_ref().map(path),
         color: false,
+        progress: false,
         input: Text(serde_json::to_vec(arguments).expect("arguments came as JSON")),
     }
 }
@@ -274,6 +275,6 @@ impl Toolbox for Served {
             // Without a scope there is none of that name, and so no answer.
             (scope, _) => flag("--scope=", scope.clone().unwrap_or_default().into()),
         }
-        outcome_of(self.commands.run(call_of(&line, &self.environment, &arguments)))
+        outcome_of(self.commands.run(call_of(&line, &self.environment, &arguments), &Arc::default()))
     }
 }

@@ -75,7 +75,7 @@ pub fn run(
         };
         format!("{}\n", json(&said))
     } else {
-        let options = text::Options { color: global.colored(world), source: false };
+        let options = text::Options { color: global.colored(world), ..text::Options::default() };
         let mut body = render::tree::draw(&tree, options.color);
         if !global.quiet {
             let (files, elapsed) = (checked.files, checked.elapsed);

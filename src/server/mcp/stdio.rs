@@ -10,6 +10,8 @@ use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 
+use crate::server::memory;
+
 use super::Toolbox;
 use super::handler::Handler;
 use super::lines::Lines;
@@ -33,6 +35,7 @@ pub enum McpError {
 /// # Errors
 /// When the machine gives no thread, or the client never begins.
 pub fn serve(toolbox: Arc<dyn Toolbox>) -> Result<(), McpError> {
+    memory::keep_little();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("mcp")
