@@ -482,6 +482,14 @@ fn agents_are_served_behind_the_same_door() {
         assert_eq!(code(&call("reader", "status", arguments.clone())), (json!(true), json!("forbidden")), "{arguments}");
     }
     assert_eq!(code(&call("reader", "sync", json!({}))), (json!(true), json!("forbidden")));
+    // Nor does a question sync for who may only read, be that asked for or not.
+    suite.sandbox.write("late.py", "def later(): pass\n");
+    assert_eq!(
+        code(&call("reader", "symbols", json!({"query": "later", "on_stale": "sync"}))),
+        (json!(true), json!("forbidden"))
+    );
+    assert_eq!(code(&call("reader", "symbols", json!({"query": "later"}))).1, "code_changed");
+    assert_eq!(code(&call("owner", "symbols", json!({"query": "later", "on_stale": "sync", "scope": "demo"}))).1, Value::Null);
     let synced = call("owner", "sync", json!({"scope": "demo"}));
     assert_eq!((&synced["isError"], &synced["structuredContent"]["published"]), (&json!(false), &json!(false)), "{synced}");
 }

@@ -120,6 +120,12 @@ unless `autostart = false` or --no-daemon say otherwise, and ends with its clien
     Tool {
         #[arg(value_name = "TOOL")]
         name: String,
+        /// It is called by a client of a service, which may ask this scope and no other, and is told nothing of the machine
+        #[arg(long, value_name = "NAME")]
+        served: Option<String>,
+        /// That client may have the scope synced
+        #[arg(long, requires = "served")]
+        may_sync: bool,
     },
     /// Register with agent hosts and Git: the MCP server, and the hook that syncs after each edit
     #[command(

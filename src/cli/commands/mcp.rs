@@ -258,7 +258,17 @@ impl Served {
 
 impl Toolbox for Served {
     fn call(&self, call: &ToolCall, _stop: &Stop) -> Outcome {
+        if !call.may_sync && call.arguments.get("on_stale").is_some_and(|policy| policy == "sync") {
+            return Outcome::without_answer(&Unanswered {
+                code: "forbidden",
+                message: "the token has no right to sync this scope",
+                hint: "leave out `on_stale`, or use a token with the right code.manage",
+                failed: true,
+            });
+        }
+        let scope = call.scope.clone().unwrap_or_default();
         let mut line: Vec<OsString> = vec!["sextant".into(), "tool".into(), call.tool.name.into()];
+        line.extend(call.may_sync.then(|| "--may-sync".into()));
         let mut flag = |name: &str, value: OsString| {
             let mut word = OsString::from(name);
             word.push(value);
@@ -270,10 +280,11 @@ impl Toolbox for Served {
         let mut arguments = call.arguments.clone();
         arguments.remove("root");
         arguments.remove("scope");
-        match (&call.scope, &self.own) {
-            (Some(scope), Some((root, name))) if scope == name => flag("--root=", root.into()),
+        flag("--served=", (&scope).into());
+        match &self.own {
+            Some((root, name)) if scope == *name => flag("--root=", root.into()),
             // Without a scope there is none of that name, and so no answer.
-            (scope, _) => flag("--scope=", scope.clone().unwrap_or_default().into()),
+            _ => flag("--scope=", scope.into()),
         }
         outcome_of(self.commands.run(call_of(&line, &self.environment, &arguments), &Arc::default()))
     }

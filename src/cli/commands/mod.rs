@@ -47,7 +47,10 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Serve { http } => serve::run(global, http, world),
         // It has the standard streams to itself, which a command among others has not.
         Command::Mcp => Err(Failure::usage("this command needs a process of its own").into()),
-        Command::Tool { name } => tool::run(session, global, name, world),
+        Command::Tool { name, served, may_sync } => {
+            let client = served.as_deref().map(|scope| tool::Client { scope, may_sync: *may_sync });
+            tool::run(session, global, name, client, world)
+        }
         Command::Install(typed) => install::run(Action::Add, global, typed, world),
         Command::Uninstall(typed) => install::run(Action::Take, global, typed, world),
         Command::Doctor => doctor::run(session, global, world),

@@ -20,6 +20,7 @@ use crate::model::Fingerprint;
 use crate::query::Response;
 use crate::query::request::MAX_READ_LINES;
 use crate::render::{budget, json, text};
+use crate::server::http;
 use crate::server::mcp::{Arguments, Declaration, Outcome, Unanswered, declared};
 
 use super::affected::{self, why};
@@ -32,14 +33,29 @@ use super::status;
 /// More than this is no call of a tool.
 const MOST_INPUT: u64 = 1 << 20;
 
-pub fn run(session: &mut Session, global: &Global, name: &str, world: &mut World<'_>) -> Result<Exit, Stop> {
+/// A client of a service that calls a tool.
+#[derive(Clone, Copy)]
+pub struct Client<'c> {
+    /// The scope that it may ask.
+    pub scope: &'c str,
+    /// Whether it may have the index built or brought up to date.
+    pub may_sync: bool,
+}
+
+pub fn run(
+    session: &mut Session,
+    global: &Global,
+    name: &str,
+    client: Option<Client<'_>>,
+    world: &mut World<'_>,
+) -> Result<Exit, Stop> {
     let tool = declared(name).ok_or_else(|| Failure::usage("there is no such tool"))?;
     let mut input = Vec::new();
     let read = world.input.take(MOST_INPUT + 1).read_to_end(&mut input);
     read.map_err(|error| Failure::usage(format!("the arguments cannot be read: {error}")))?;
     let given: Map<String, Value> =
         serde_json::from_slice(&input).map_err(|_| Failure::usage("the arguments are no JSON object"))?;
-    let outcome = perform(session, global, tool, &given, &world.environment);
+    let outcome = perform(session, global, tool, &given, client, &world.environment);
     writeln!(world.out, "{}", status::json(&outcome))?;
     Ok(Exit::Answered)
 }
@@ -50,18 +66,22 @@ fn perform(
     global: &Global,
     tool: &'static Declaration,
     given: &Map<String, Value>,
+    client: Option<Client<'_>>,
     environment: &Environment,
 ) -> Outcome {
     let found = Arguments::read(tool, given)
         .map_err(|error| Failure::usage(error.to_string()))
-        .and_then(|arguments| answer(session, global, tool, &arguments, environment));
-    found.unwrap_or_else(|failure| without_answer(&failure))
+        .and_then(|arguments| answer(session, global, tool, &arguments, client, environment));
+    found.unwrap_or_else(|failure| without_answer(&failure, client.is_some()))
 }
 
-fn without_answer(failure: &Failure) -> Outcome {
+/// Returns what is said in place of an answer. Clients of a service are told what is wrong with their own words, and nothing of the machine.
+fn without_answer(failure: &Failure, is_served: bool) -> Outcome {
+    const OF_REQUESTS: [&str; 4] = ["invalid_code_request", "budget_too_small", "code_target_missing", "code_range_missing"];
+    let is_told = !is_served || OF_REQUESTS.contains(&failure.code);
     Outcome::without_answer(&Unanswered {
         code: failure.code,
-        message: &failure.message,
+        message: if is_told { &failure.message } else { http::sentence_of(failure.code) },
         hint: failure.hint_for_agents(),
         failed: !failure.is_expected(),
     })
@@ -72,6 +92,7 @@ fn answer(
     global: &Global,
     tool: &'static Declaration,
     arguments: &Arguments,
+    client: Option<Client<'_>>,
     environment: &Environment,
 ) -> Result<Outcome, Failure> {
     let directory = arguments.text("root").map(|root| environment.current_dir.join(root));
@@ -80,7 +101,20 @@ fn answer(
         (None, Some(scope)) => session.desk_named(global, scope, environment)?,
         (None, None) => session.desk(global, environment)?,
     };
-    let call = Call { arguments, desk: &desk, here: directory.as_deref().unwrap_or(&environment.current_dir) };
+    // The configuration may have given the place another name, or none, since it was said who may ask.
+    if client.is_some_and(|client| client.scope != desk.scope().id()) {
+        return Err(Failure::new("code_repository_unconfigured", "no such scope is configured here"));
+    }
+    // A client of a service has said nothing of a sync, and a scope that stands in no configuration neither.
+    let policy = if client.is_some() && session.is_implicit() { OnStale::Refuse } else { desk.scope().on_stale() };
+    let may_build = client.is_none_or(|client| client.may_sync) && session.indexes_for_agents();
+    let call = Call {
+        arguments,
+        desk: &desk,
+        policy,
+        is_served: client.is_some(),
+        here: directory.as_deref().unwrap_or(&environment.current_dir),
+    };
     let ask = || match tool.name {
         "status" => Ok(call.status()),
         "sync" => call.sync(),
@@ -89,7 +123,7 @@ fn answer(
         _ => call.question(tool.name),
     };
     match ask() {
-        Err(failure) if failure.code == "code_index_missing" && session.indexes_for_agents() => {
+        Err(failure) if failure.code == "code_index_missing" && may_build => {
             let built = desk.sync().map_err(|error| Failure::of_engine(&error))?;
             let mut outcome = ask()?;
             outcome.text.insert_str(0, &format!("there was no index; it was built: {}\n", build::counts(&built)));
@@ -103,6 +137,9 @@ fn answer(
 struct Call<'c> {
     arguments: &'c Arguments,
     desk: &'c Arc<Desk>,
+    /// What is done about a stale index when the arguments do not say.
+    policy: OnStale,
+    is_served: bool,
     /// Where paths are seen from.
     here: &'c Path,
 }
@@ -112,7 +149,7 @@ impl Call<'_> {
         match self.arguments.text("on_stale") {
             Some("sync") => OnStale::Sync,
             Some(_) => OnStale::Refuse,
-            None => self.desk.scope().on_stale(),
+            None => self.policy,
         }
     }
 
@@ -157,7 +194,7 @@ impl Call<'_> {
             }
             Found::None { typed, near } => {
                 let failure = Failure::new("code_target_missing", format!("nothing is named `{}`", text::clean(&typed)));
-                let mut outcome = without_answer(&failure);
+                let mut outcome = without_answer(&failure, self.is_served);
                 let said = text::nothing_named(&typed, &near, self.options());
                 outcome.text = format!("{said}next: {}\n", failure.hint_for_agents());
                 outcome
@@ -202,7 +239,7 @@ impl Call<'_> {
             })?,
             None => {
                 let failure = Failure::of_missing_paths("none of the paths could be followed");
-                let mut outcome = without_answer(&failure);
+                let mut outcome = without_answer(&failure, self.is_served);
                 outcome.text.insert_str(0, &unfollowed);
                 outcome
             }

@@ -95,7 +95,7 @@ impl Server {
             Ok((listener, address))
         };
         let (listener, address) = listen().map_err(|source| HttpError::Listen { address, source })?;
-        let surface = Arc::new(Surface::new(scopes, Door::new(address)));
+        let surface = Arc::new(Surface::new(scopes, Door::new(address, !config.http.tokens.is_empty())));
         Ok(Self {
             listener,
             address,

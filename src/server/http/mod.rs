@@ -21,4 +21,4 @@ mod work;
 
 pub use door::Grant;
 pub use lifecycle::{HttpError, Options, Server};
-pub use refusal::status_of;
+pub use refusal::{sentence_of, status_of};

@@ -68,6 +68,11 @@ pub fn status_of(code: &str) -> Option<u16> {
     TABLE.iter().find(|row| row.code == code).map(|row| row.status)
 }
 
+/// Returns what is said of a code: a sentence that holds nothing of a request, a worktree or this machine.
+pub fn sentence_of(code: &str) -> &'static str {
+    TABLE.iter().find(|row| row.code == code).map_or("this cannot be answered", |row| row.message)
+}
+
 /// The contract's error object.
 #[derive(Serialize, JsonSchema)]
 pub struct ErrorBody<'r> {

@@ -216,14 +216,17 @@ impl Handler {
         arguments: &Arguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<Outcome, ErrorData> {
-        let scope = match Access::of(&context.extensions) {
-            None => None,
+        let (scope, may_sync) = match Access::of(&context.extensions) {
+            None => (None, true),
             Some(access) => match access.scope(tool, arguments) {
-                Ok(scope) => Some(scope),
+                Ok(scope) => {
+                    let may_sync = access.may_sync(&scope);
+                    (Some(scope), may_sync)
+                }
                 Err(refused) => return Ok(Outcome::without_answer(&refused)),
             },
         };
-        let mut call = ToolCall { tool, arguments: given, client_root: None, scope };
+        let mut call = ToolCall { tool, arguments: given, client_root: None, scope, may_sync };
         let outcome = self.work(call.clone(), context).await?;
         if call.scope.is_some() || !call.names_no_place() || outcome.code() != Some(NO_ROOT) {
             return Ok(outcome);

@@ -63,6 +63,11 @@ impl Access {
         Self { read: scopes(Right::ScopeRead), manage: scopes(Right::CodeManage) }
     }
 
+    /// Returns whether a scope may be synced.
+    pub fn may_sync(&self, scope: &str) -> bool {
+        self.manage.contains(scope)
+    }
+
     /// Returns the scope that a call is for: the named one, or the only one.
     pub fn scope(&self, tool: &Declaration, arguments: &Arguments) -> Result<String, Unanswered<'static>> {
         let refusal = |code, message, hint| Unanswered { code, message, hint, failed: true };

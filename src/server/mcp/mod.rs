@@ -49,6 +49,8 @@ pub struct ToolCall {
     pub client_root: Option<PathBuf>,
     /// The scope that the client may ask, where it may not ask any.
     pub scope: Option<String>,
+    /// Whether the client may have the index built or brought up to date.
+    pub may_sync: bool,
 }
 
 impl ToolCall {
