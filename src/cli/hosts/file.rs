@@ -133,19 +133,29 @@ pub fn apply(changes: &[Change]) -> Result<(), (usize, FileError)> {
         ready.push(own);
         outcome.map_err(|error| (position, error))
     });
+    // All of them before the first is replaced, so that what others wrote meanwhile costs nothing.
     let outcome = outcome.and_then(|()| {
-        changes
-            .iter()
-            .zip(&mut ready)
-            .enumerate()
-            .try_for_each(|(position, (change, ready))| replace(change, ready).map_err(|error| (position, error)))
+        let changed = changes.iter().position(|change| !change.file.is_unchanged());
+        changed.map_or(Ok(()), |position| Err((position, FileError::Changed)))
     });
-    if outcome.is_err() {
-        for ready in ready.iter().rev() {
-            // What is left lying about is no harm, and the first failure is the one to tell of.
-            ready.temporary.iter().for_each(|path| drop(fs::remove_file(path)));
-            ready.made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory)));
-        }
+    let mut done = 0;
+    let outcome = outcome.and_then(|()| {
+        changes.iter().zip(&mut ready).enumerate().try_for_each(|(position, (change, ready))| {
+            replace(change, ready).map_err(|error| (position, error))?;
+            done += 1;
+            Ok(())
+        })
+    });
+    if outcome.is_ok() {
+        changes.iter().filter(|change| change.after.is_none()).for_each(clear);
+        return Ok(());
+    }
+    // The first failure is the one to tell of, whatever else fails on the way back.
+    changes[..done].iter().rev().for_each(|change| drop(put_back(change)));
+    for ready in ready.iter().rev() {
+        // What is left lying about is no harm.
+        ready.temporary.iter().for_each(|path| drop(fs::remove_file(path)));
+        ready.made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory)));
     }
     outcome
 }
@@ -159,19 +169,32 @@ fn prepare(change: &Change, ready: &mut Ready) -> Result<(), FileError> {
     let Some(after) = after else { return Ok(()) };
     let directory = file.target.parent().unwrap_or(Path::new("/"));
     make(directory, &mut ready.made).map_err(failed("written: its directory cannot be made"))?;
+    write(file, after, *is_script, &mut ready.temporary)
+}
+
+/// Writes a text beside a file, with the file's owner and mode, and notes where.
+fn write(file: &Snapshot, text: &str, is_script: bool, temporary: &mut Option<PathBuf>) -> Result<(), FileError> {
     let name = file.target.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = directory.join(format!(".{name}.sextant-{}", std::process::id()));
-    let mode = if *is_script { 0o777 } else { 0o666 };
-    let options = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
-    let mut out = options.map_err(failed("written"))?;
-    ready.temporary = Some(temporary);
-    out.write_all(after.as_bytes()).map_err(failed("written"))?;
+    let path = file.target.with_file_name(format!(".{name}.sextant-{}", std::process::id()));
+    let mut out = create(&path, file, is_script).map_err(failed("written"))?;
+    *temporary = Some(path);
+    out.write_all(text.as_bytes()).map_err(failed("written"))?;
     if let Some(metadata) = &file.metadata {
         // Only the superuser edits files of others, and may fail to give them back on some file systems.
         let _ = std::os::unix::fs::fchown(&out, Some(metadata.uid()), Some(metadata.gid()));
         out.set_permissions(metadata.permissions()).map_err(failed("given its mode"))?;
     }
     out.sync_all().map_err(failed("written"))
+}
+
+/// Creates the copy of a file: until it has the mode of the file, which may hold credentials, nobody else reads it.
+fn create(path: &Path, file: &Snapshot, is_script: bool) -> io::Result<File> {
+    let mode = match (&file.metadata, is_script) {
+        (Some(_), _) => 0o600,
+        (None, true) => 0o777,
+        (None, false) => 0o666,
+    };
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
 /// Makes a directory and those above it, and notes which.
@@ -200,18 +223,108 @@ fn replace(change: &Change, ready: &mut Ready) -> Result<(), FileError> {
         Some(temporary) => {
             fs::rename(temporary, &file.target).map_err(failed("replaced"))?;
             ready.temporary = None;
-            ready.made.clear();
         }
-        None => {
-            fs::remove_file(&file.target).map_err(failed("removed"))?;
-            // Those that hold anything stay by themselves.
-            let above = file.target.ancestors().skip(1).take_while(|directory| *directory != change.base);
-            let _ = above.filter(|directory| directory.starts_with(&change.base)).try_for_each(fs::remove_dir);
-        }
+        None => fs::remove_file(&file.target).map_err(failed("removed"))?,
     }
+    settle(file);
+    Ok(())
+}
+
+/// Gives a file that was replaced the text it had before, unless others wrote to it since.
+fn put_back(change: &Change) -> Result<(), FileError> {
+    let Change { file, after, is_script, .. } = change;
+    let is_ours = match after {
+        Some(after) => fs::read(&file.target).is_ok_and(|bytes| bytes == after.as_bytes()),
+        None => file.target.symlink_metadata().is_err(),
+    };
+    if !is_ours {
+        return Err(FileError::Changed);
+    }
+    let Some(text) = &file.text else { return fs::remove_file(&file.target).map_err(failed("removed")) };
+    let mut temporary = None;
+    let written = write(file, text, *is_script, &mut temporary);
+    let Some(temporary) = temporary else { return written };
+    let outcome = written.and_then(|()| fs::rename(&temporary, &file.target).map_err(failed("replaced")));
+    if outcome.is_err() {
+        // The failure is told of already.
+        let _ = fs::remove_file(&temporary);
+    }
+    settle(file);
+    outcome
+}
+
+/// Removes the directories that a file which was removed leaves empty.
+fn clear(change: &Change) {
+    // Those that hold anything stay by themselves.
+    let above = change.file.target.ancestors().skip(1).take_while(|directory| *directory != change.base);
+    let _ = above.filter(|directory| directory.starts_with(&change.base)).try_for_each(fs::remove_dir);
+}
+
+/// Has the name of a file last.
+fn settle(file: &Snapshot) {
     if let Some(directory) = file.target.parent().and_then(|directory| File::open(directory).ok()) {
         // Whether the name lasts through a power failure is no reason to fail.
         let _ = directory.sync_all();
     }
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().expect("it exists").permissions().mode() & 0o777
+    }
+
+    fn change(base: &Path, name: &str, after: Option<&str>) -> Change {
+        let file = Snapshot::read(&base.join(name)).expect("readable");
+        Change { file, after: after.map(str::to_owned), is_script: false, base: base.to_owned() }
+    }
+
+    #[test]
+    fn a_failure_on_the_way_leaves_all_as_it_was() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let base = directory.path().canonicalize().expect("it exists");
+        fs::write(base.join("a"), "one").expect("a file");
+        fs::set_permissions(base.join("a"), fs::Permissions::from_mode(0o640)).expect("a mode");
+        fs::create_dir(base.join("below")).expect("a directory");
+        fs::write(base.join("below/b"), "two").expect("a file");
+        let planned =
+            || vec![change(&base, "a", Some("new")), change(&base, "made/deep/c", Some("new")), change(&base, "below/b", None)];
+        let as_before = |name: &str| {
+            assert_eq!(fs::read_to_string(base.join("a")).expect("a file"), "one", "{name}");
+            assert_eq!(mode(&base.join("a")), 0o640, "{name}");
+            assert_eq!(fs::read_to_string(base.join("below/b")).expect("a file"), "two", "{name}");
+            assert!(!base.join("made").exists(), "{name}");
+            assert_eq!(fs::read_dir(&base).expect("a directory").count(), 2, "{name}: nothing else is left");
+        };
+        // What was removed once cannot be removed again, which shows only when it is tried.
+        let mut changes = planned();
+        changes.push(change(&base, "below/b", None));
+        assert!(matches!(apply(&changes), Err((3, FileError::Changed))));
+        as_before("the last fails");
+        let mut changes = planned();
+        fs::write(base.join("late"), "x").expect("a file");
+        changes.push(change(&base, "late", Some("new")));
+        fs::remove_file(base.join("late")).expect("it was there");
+        assert!(matches!(apply(&changes), Err((3, FileError::Changed))));
+        as_before("the last changed");
+        apply(&planned()).expect("nothing is in the way");
+        assert_eq!(fs::read_to_string(base.join("made/deep/c")).expect("a file"), "new");
+        assert_eq!(mode(&base.join("a")), 0o640);
+        assert!(!base.join("below").exists());
+    }
+
+    #[test]
+    fn a_copy_is_private_until_it_has_the_mode_of_its_file() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("a");
+        fs::write(&path, "secret").expect("a file");
+        let file = Snapshot::read(&path).expect("readable");
+        let copy = directory.path().join("copy");
+        create(&copy, &file, true).expect("created");
+        assert_eq!(mode(&copy), 0o600);
+    }
 }
