@@ -46,7 +46,15 @@ impl Program {
 pub fn is_program(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.strip_suffix(".exe").unwrap_or(name);
-    name == NAME || name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with('-'))
+    // A build may be named after its version; what else begins so is a program of others.
+    let is_build = |rest: &str| rest.strip_prefix('-').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    name == NAME || name.strip_prefix(NAME).is_some_and(is_build)
+}
+
+/// Returns whether two lines of a shell begin with the same program.
+pub fn is_same_program(one: &str, two: &str) -> bool {
+    let first = |line: &str| shlex::split(line).and_then(|words| words.into_iter().next());
+    first(one).is_some_and(|program| first(two) == Some(program))
 }
 
 #[cfg(test)]
@@ -55,12 +63,22 @@ mod tests {
 
     #[test]
     fn this_program_is_told_from_others() {
-        for own in ["sextant", "/usr/bin/sextant", "/a b/sextant", r"C:\tools\sextant.exe", "sextant-0.2"] {
+        for own in
+            ["sextant", "/usr/bin/sextant", "/a b/sextant", r"C:\tools\sextant.exe", "sextant-0.2", "/opt/sextant-1.0.0.exe"]
+        {
             assert!(is_program(own), "{own}");
         }
-        for other in ["", "/", "sextantine", "npx", "/sextant/other", "my-sextant"] {
+        for other in ["", "/", "sextantine", "npx", "/sextant/other", "my-sextant", "sextant-lsp", "sextant-", "sextant-v1"] {
             assert!(!is_program(other), "{other}");
         }
+    }
+
+    #[test]
+    fn lines_of_one_program_are_told_from_others() {
+        assert!(is_same_program("sextant hook git", "'sextant' hook claude --deadline 20"));
+        assert!(!is_same_program("sextant hook git", "/opt/sextant hook git"));
+        assert!(!is_same_program("", ""));
+        assert!(!is_same_program("'sextant", "'sextant"));
     }
 
     #[test]

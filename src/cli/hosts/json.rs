@@ -12,7 +12,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
-use super::command::is_program;
+use super::command::{is_program, is_same_program};
 use super::written::{Layout, Written, member, quoted};
 use super::{Left, Problem};
 
@@ -114,7 +114,12 @@ impl Entry {
             return Ok(Some(format!("{text}{gap}{}", self.alone(layout))));
         };
         if let Some(found) = self.find(root)? {
-            if found.says == self.command {
+            // Flags that somebody gave the hook are theirs to keep.
+            let is_same = match self.slot {
+                Slot::Member(_) => found.says == self.command,
+                Slot::Hook(_) => is_same_program(&found.says, &self.command),
+            };
+            if is_same {
                 return Ok(None);
             }
             let mut text = text.to_owned();

@@ -253,6 +253,15 @@ fn an_entry_that_moved_is_told_its_new_place_and_keeps_what_was_set() {
 }
 
 #[test]
+fn a_hook_that_was_given_flags_keeps_them() {
+    let hooks = "{\"hooks\":{\"PostToolUse\":[{\"hooks\":[{\"command\":\"sextant hook claude --deadline 20\"}]}]}}";
+    assert_eq!(grouped("sextant").add(Some(hooks)).expect("valid"), None);
+    assert!(!taken(&grouped("sextant"), hooks).unwrap_or_default().contains("sextant"));
+    let table = "[[hooks.PostToolUse]]\n[[hooks.PostToolUse.hooks]]\ncommand = \"sextant hook codex --deadline 20\"\n";
+    assert_eq!(codex_hook().add(Some(table)).expect("valid"), None);
+}
+
+#[test]
 fn entries_of_others_stay() {
     // A group that somebody added a hook to, and a file that was written anew by its host.
     let shared = "{\"hooks\":{\"PostToolUse\":[{\"matcher\":\"Edit\",\"hooks\":[{\"command\":\"fmt\"},{\"command\":\"sextant hook claude\"}]}]}}";

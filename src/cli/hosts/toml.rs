@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, DocumentMut, Item, Table, TableLike};
 
-use super::command::is_program;
+use super::command::{is_program, is_same_program};
 use super::written::quoted;
 use super::{Left, Problem};
 
@@ -65,7 +65,12 @@ impl Entry {
         let Some(text) = text else { return Ok(Some(format!("{}\n", self.lines().join("\n")))) };
         let document = parse(text)?;
         if let Some(found) = self.find(&document)? {
-            if found.says == self.command() {
+            // Flags that somebody gave the hook are theirs to keep.
+            let is_same = match self {
+                Self::Server { command, .. } => found.says == *command,
+                Self::Hook { command, .. } => is_same_program(&found.says, command),
+            };
+            if is_same {
                 return Ok(None);
             }
             let mut text = text.to_owned();
