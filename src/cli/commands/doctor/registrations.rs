@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::cli::hosts::{self, Action, Host, HostError, Level, Machine, Plan, Program, Site};
 use crate::config::Environment;
 use crate::model::sentence;
+use crate::workspace::WorkspaceError;
 
 use super::Finding;
 
@@ -69,7 +70,15 @@ pub fn hosts(root: Option<&Path>, environment: &Environment) -> Vec<Finding> {
 }
 
 fn standing(host: Host, site: &Site<'_>) -> Result<Standing, HostError> {
-    Ok(if Plan::new(Action::Take, &[host], site)?.is_done() {
+    let without = match Plan::new(Action::Take, &[host], site) {
+        // Where Git runs no hooks for this user, nothing of ours can be; what is wrong with a repository is for
+        // another check to say.
+        Err(HostError::NoGit | HostError::NoHooks { .. } | HostError::Repository(WorkspaceError::Repository { .. })) => {
+            return Ok(Standing::Unknown);
+        }
+        without => without?,
+    };
+    Ok(if without.is_done() {
         Standing::Unknown
     } else if Plan::new(Action::Add, &[host], site)?.is_done() {
         Standing::Registered

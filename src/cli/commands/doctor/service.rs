@@ -1,6 +1,7 @@
 //! The processes that help, as the doctor sees them: parsers and the daemon.
 //!
-//! Must not start a daemon. Invariant: a daemon that is not there is nothing wrong.
+//! Must not start a daemon. Invariant: a daemon that is not there is nothing wrong, and one that does not answer is a hint, for
+//! commands do the work themselves.
 
 use std::sync::Arc;
 
@@ -45,12 +46,11 @@ pub fn daemon(config: &Config, environment: &Environment) -> Finding {
                     counted(report.answered, "request")
                 }),
             ),
-            Err(error) => Finding::problem("daemon", sentence(&error), REMEDY),
+            Err(error) => Finding::warning("daemon", sentence(&error), REMEDY),
         },
         Err(Absent::Nobody(_)) => Finding::ok("daemon", "none runs; commands do the work themselves"),
-        Err(error @ Absent::Busy(_)) => Finding::warning("daemon", sentence(&error), REMEDY),
-        Err(error @ Absent::Stuck(_)) => Finding::problem("daemon", sentence(&error), REMEDY),
-        Err(error @ (Absent::Silent(_) | Absent::OtherBuild)) => Finding::problem(
+        Err(error @ (Absent::Busy(_) | Absent::Stuck(_))) => Finding::warning("daemon", sentence(&error), REMEDY),
+        Err(error @ (Absent::Silent(_) | Absent::OtherBuild)) => Finding::warning(
             "daemon",
             sentence(&error),
             format!("see who listens at {}, and end that process", place.socket().display()),
