@@ -38,7 +38,7 @@ pub fn run(action: Action, global: &Global, typed: &Install, world: &mut World<'
     named.dedup();
     let chosen = if is_named { named } else { hosts::found(&site(level)) };
     if chosen.is_empty() {
-        say_none(level, global, world)?;
+        say_none(level, typed, global, world)?;
         return Ok(Exit::NothingFound);
     }
     let (git, agents): (Vec<Host>, Vec<Host>) = chosen.iter().partition(|host| **host == Host::Git);
@@ -100,9 +100,9 @@ fn project(global: &Global, world: &World<'_>) -> Result<PathBuf, Stop> {
 }
 
 /// Says that no host was found.
-fn say_none(level: Level, global: &Global, world: &mut World<'_>) -> Result<(), Stop> {
+fn say_none(level: Level, typed: &Install, global: &Global, world: &mut World<'_>) -> Result<(), Stop> {
     if global.json {
-        writeln!(world.out, "{}", json!({"dry_run": false, "files": [], "notes": []}))?;
+        writeln!(world.out, "{}", json!({"dry_run": typed.dry_run, "files": [], "notes": []}))?;
         return Ok(());
     }
     let known: Vec<&str> = Host::value_variants().iter().map(|host| host.name()).collect();
