@@ -558,7 +558,7 @@ impl Config {
     }
 
     /// Chooses the scope of a directory that is named to be asked about: the configured one that it is in, else the implicit one of its
-    /// worktree. The home directory and `/` are none, be they repositories or not.
+    /// worktree. The home directory and what is above it are none, be they repositories or not.
     ///
     /// # Errors
     /// When the directory cannot be used, or several scopes have one root there.
@@ -631,7 +631,8 @@ impl Config {
             worktree_top(place).unwrap_or_else(|| place.to_owned())
         };
         let home = environment.home.as_ref().and_then(|home| home.canonicalize().ok());
-        let broad = root.parent().is_none() || home.as_ref() == Some(&root);
+        // What is above the home directory holds it, and those of others.
+        let broad = root.parent().is_none() || home.is_some_and(|home| home.starts_with(&root));
         if broad && !(explicit && has_git(&root)) {
             return Err(ConfigError::RootTooBroad);
         }
@@ -918,6 +919,13 @@ mod tests {
         assert!(matches!(fixture.scope_in("", "home", &Selection::default()), Err(ConfigError::RootTooBroad)));
         assert!(matches!(fixture.scope_in("", "home", &root(".")), Err(ConfigError::RootTooBroad)));
         assert!(matches!(fixture.scope_in("", "home", &root("/")), Err(ConfigError::RootTooBroad)));
+        // The directory that holds the home directory, and those above that one.
+        assert!(matches!(fixture.scope_in("", "", &Selection::default()), Err(ConfigError::RootTooBroad)));
+        assert!(matches!(fixture.scope_in("", "home", &root("../..")), Err(ConfigError::RootTooBroad)));
+        assert!(matches!(
+            fixture.config("").expect("valid").scope_at(&fixture.path(""), &fixture.environment),
+            Err(ConfigError::RootTooBroad)
+        ));
         fixture.make_worktree("home");
         assert!(matches!(fixture.scope_in("", "home/notes", &Selection::default()), Err(ConfigError::RootTooBroad)));
         assert!(fixture.scope_in("", "home", &root(".")).is_ok());
