@@ -485,11 +485,8 @@ impl Config {
     /// # Errors
     /// As [`Self::load`].
     pub fn parse(text: &str, name: &str, environment: &Environment) -> Result<Self, ConfigError> {
-        let file: ConfigFile = toml::from_str(text).map_err(|error| ConfigError::Syntax {
-            name: name.to_owned(),
-            // The error of `toml` shows line, column and the offending text, and for an unknown key the known ones.
-            problem: error.to_string().trim_end().to_owned(),
-        })?;
+        let file: ConfigFile = toml::from_str(text)
+            .map_err(|error| ConfigError::Syntax { name: name.to_owned(), problem: problem_of(text, &error) })?;
         file.limits.check()?;
         file.watch.check()?;
         file.daemon.check()?;
@@ -692,6 +689,28 @@ impl ScopeFile {
     }
 }
 
+/// Says what is wrong with the text of a configuration file and where, and for an unknown key which ones there are.
+///
+/// Neither the line nor a value of the wrong type is quoted, as both may hold a secret that was put into the wrong place.
+fn problem_of(text: &str, error: &toml::de::Error) -> String {
+    let said = error.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
+    let said = match said.rsplit_once(", expected ") {
+        Some((found, expected)) if found.starts_with("invalid type: ") || found.starts_with("invalid value: ") => {
+            let kind = found.find(['"', '`']).map_or(found, |at| found[..at].trim_end());
+            format!("{kind}, expected {expected}")
+        }
+        _ => said,
+    };
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => {
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            format!("line {line}, column {column}: {said}")
+        }
+        None => said,
+    }
+}
+
 /// Returns the configuration file's name for messages and its text; `None` where none is named.
 fn text_of(file: Option<&Path>, environment: &Environment) -> Result<Option<(String, String)>, ConfigError> {
     let Some(path) = file.or(environment.config.as_deref()) else { return Ok(None) };
@@ -867,13 +886,13 @@ mod tests {
             ("cache_dirs = \"/x\"", "unknown field `cache_dirs`, expected one of `cache_dir`"),
             ("[limits]\nfiles = 1", "unknown field `files`"),
             ("[scopes.a]\nroot = \"/x\"\nroots = 1", "unknown field `roots`"),
-            ("[limits]\nmax_files = \"7\"", "invalid type: string \"7\", expected u64"),
+            ("[limits]\nmax_files = \"7\"", "line 2, column 13: invalid type: string, expected u64"),
             ("[limits]\nmax_files = 0", "`limits.max_files` must be greater than zero"),
             ("[watch]\npoll_seconds = 0", "`watch.poll_seconds` must be greater than zero"),
             ("[watch]\nquiet = 1", "unknown field `quiet`"),
             ("[daemon]\nidle_minutes = 0", "must be greater than zero"),
             ("[daemon]\nauto_sync_ms = 9223372036854775807", "`daemon.auto_sync_ms` must be at most 1000000000"),
-            ("[daemon]\nautostart = 1", "invalid type: integer `1`, expected a boolean"),
+            ("[daemon]\nautostart = 1", "line 2, column 13: invalid type: integer, expected a boolean"),
             ("[limits]\nparse_seconds = 9223372036854775807", "`limits.parse_seconds` must be at most 1000000"),
             ("cache_dir = \"x\"", "`cache_dir` must be an absolute path"),
             ("cache_dir = \"/x/../y\"", "`cache_dir` must be an absolute path without `..`"),
@@ -889,6 +908,25 @@ mod tests {
             let error = fixture.config(text).expect_err(text).to_string();
             assert!(error.contains(expected), "{text:?} gave {error:?}");
         }
+    }
+
+    #[test]
+    fn mistakes_in_a_file_quote_no_secret() {
+        let fixture = Fixture::new();
+        for text in [
+            "[[http.tokens]]\nsha256 = \"hunter2",
+            "[[http.tokens]]\nsha256 = hunter2",
+            "[[http.tokens]]\nsha256 = \"hunter2\"",
+            "[[http.tokens]]\nscopes = \"hunter2, expected x\"",
+            "[http]\ntokens = [\"hunter2\"]",
+            "[http]\ntokens = \"hunter2\"",
+            "[[http.tokens]]\ntoken = \"hunter2\"",
+        ] {
+            let error = fixture.config(text).expect_err(text).to_string();
+            assert!(!error.contains("hunter2") && error.contains("line 2, column "), "{text:?} gave {error:?}");
+        }
+        let error = fixture.config("[http]\nhosts = 8675309").expect_err("no list").to_string();
+        assert!(!error.contains("8675309"), "{error}");
     }
 
     #[test]
