@@ -483,7 +483,7 @@ fn agents_are_served_behind_the_same_door() {
     }
     assert_eq!(code(&call("reader", "sync", json!({}))), (json!(true), json!("forbidden")));
     // Nor does a question sync for who may only read, be that asked for or not.
-    suite.sandbox.write("late.py", "def later(): pass\n");
+    suite.sandbox.write("main.go", "package main\n\nfunc main() { later() }\n\nfunc later() {}\n");
     assert_eq!(
         code(&call("reader", "symbols", json!({"query": "later", "on_stale": "sync"}))),
         (json!(true), json!("forbidden"))
