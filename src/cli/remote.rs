@@ -125,17 +125,8 @@ pub fn run<R: Read>(
         }
         Err(_) => return None,
     };
-    let path = |path: &PathBuf| Text::of_path(path);
-    let call = Call {
-        line: line.iter().map(Text::from).collect(),
-        current_dir: path(&environment.current_dir),
-        home: environment.home.as_ref().map(path),
-        xdg_cache_home: environment.xdg_cache_home.as_ref().map(path),
-        config: environment.config.as_ref().map(path),
-        color,
-        progress: show.is_shown(),
-        input: Text(input.look(input_of(&arguments.command))?),
-    };
+    let told = input.look(input_of(&arguments.command))?;
+    let call = Call { color, progress: show.is_shown(), ..call(line, environment, told) };
     let ran = client.run_showing(call, limit(&config), &mut |progress| show.show(progress)).ok()?;
     let written = ran.said.iter().try_for_each(|reply| match reply {
         Reply::Out(Text(piece)) => out.write_all(piece),
@@ -149,6 +140,21 @@ pub fn run<R: Read>(
     match written.and_then(|()| out.flush()) {
         Ok(()) => Some(ran.status),
         Err(error) => Some(close(Stop::from(error), &arguments, err).exit as u8),
+    }
+}
+
+/// Returns the call of a command line with its standard input, whose output is plain and which tells no progress.
+pub fn call(line: &[OsString], environment: &Environment, input: Vec<u8>) -> Call {
+    let path = |path: &PathBuf| Text::of_path(path);
+    Call {
+        line: line.iter().map(Text::from).collect(),
+        current_dir: path(&environment.current_dir),
+        home: environment.home.as_ref().map(path),
+        xdg_cache_home: environment.xdg_cache_home.as_ref().map(path),
+        config: environment.config.as_ref().map(path),
+        color: false,
+        progress: false,
+        input: Text(input),
     }
 }
 

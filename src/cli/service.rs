@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Cursor, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +29,13 @@ const MOST_SCOPES: usize = 64;
 const TURN: Duration = Duration::from_secs(5);
 /// With more memory than this in use, the scope that was not used for longest goes, as long as there is another one.
 const MOST_MEMORY: u64 = 1 << 30;
+
+/// Returns a flag with its value as one word of a command line, which no value can be taken out of.
+pub fn flag(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut word = OsString::from(name);
+    word.push(value);
+    word
+}
 
 /// All commands but those that need a process of their own.
 #[derive(Debug)]
@@ -94,28 +101,16 @@ impl Service for Commands {
     fn query(&self, question: Question) -> String {
         let Question { scope, root, config, on_stale, request } = question;
         let mut line: Vec<OsString> = ["sextant", "query", "--request-file=-"].map(OsString::from).into();
-        let mut add = |flag: &str, value: Option<OsString>| {
-            if let Some(value) = value {
-                let mut word = OsString::from(flag);
-                word.push(value);
-                line.push(word);
-            }
-        };
-        add("--scope=", scope.map(OsString::from));
-        add("--root=", root.map(Text::into_os));
-        add("--config=", config.map(Text::into_os));
-        add("--on-stale=", on_stale.map(OsString::from));
+        line.extend(scope.map(|scope| flag("--scope=", scope)));
+        line.extend(root.map(|root| flag("--root=", root.into_os())));
+        line.extend(config.map(|config| flag("--config=", config.into_os())));
+        line.extend(on_stale.map(|policy| flag("--on-stale=", policy)));
         let (said, finish) =
             self.perform(&line, self.environment.clone(), false, request.get().as_bytes().to_vec(), &Arc::default());
         if let Some(code) = finish.code {
             return format!(r#"{{"error":{{"code":"{code}"}}}}"#);
         }
-        let mut answer = Vec::new();
-        for reply in said {
-            if let Reply::Out(Text(piece)) = reply {
-                answer.extend_from_slice(&piece);
-            }
-        }
+        let (answer, _) = protocol::streams(&said);
         String::from_utf8_lossy(answer.trim_ascii_end()).into_owned()
     }
 

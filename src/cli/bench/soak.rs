@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::render::text::grouped;
-use crate::server::daemon::protocol::{Reply, Text};
+use crate::server::daemon::protocol::{Reply, streams};
 
 use super::editor::{Dice, Editor, Past, impossible};
 use super::scratch::{Bench, Scratch, copy_tree, remove};
@@ -251,14 +251,7 @@ struct Load {
 }
 
 fn texts(said: &[Reply]) -> (String, String) {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    for reply in said {
-        match reply {
-            Reply::Out(Text(piece)) => out.extend_from_slice(piece),
-            Reply::Err(Text(piece)) => err.extend_from_slice(piece),
-            Reply::Alive {} | Reply::Progress(_) | Reply::Exit { .. } => {}
-        }
-    }
+    let (out, err) = streams(said);
     (String::from_utf8_lossy(&out).into_owned(), String::from_utf8_lossy(&err).into_owned())
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::parse::Memory;
-use crate::server::daemon::protocol::{Call, Reply, Text};
+use crate::server::daemon::protocol::{Call, Text, streams};
 use crate::server::daemon::{Client, Place};
 
 use super::meter::Meter;
@@ -103,14 +103,7 @@ impl Drop for Warm {
 /// Has a command run over a connection. Returns what it printed.
 pub fn answer(client: &Client, call: Call) -> io::Result<String> {
     let ran = client.run(call, LIMIT).map_err(io::Error::other)?;
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    for reply in ran.said {
-        match reply {
-            Reply::Out(Text(piece)) => out.extend(piece),
-            Reply::Err(Text(piece)) => err.extend(piece),
-            Reply::Alive {} | Reply::Progress(_) | Reply::Exit { .. } => {}
-        }
-    }
+    let (out, err) = streams(&ran.said);
     // Nothing found is an answer.
     if ran.status <= 1 {
         Ok(String::from_utf8_lossy(&out).into_owned())

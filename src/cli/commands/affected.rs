@@ -12,7 +12,7 @@ use crate::cli::arguments::{Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config;
-use crate::engine::{Admission, Answer, Baseline, Desk, Snapshot};
+use crate::engine::{Answer, Desk, Snapshot};
 use crate::model::{Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::response::NotFollowed;
@@ -21,7 +21,7 @@ use crate::render::{budget, json, text};
 
 use super::ask::bounds;
 use super::place::Place;
-use super::{policy, say_synced};
+use super::{admission, policy, say_synced};
 
 /// Most bytes of paths that are read from standard input.
 const MAX_INPUT: u64 = 16 << 20;
@@ -116,9 +116,7 @@ pub(super) fn inquire(
     room: usize,
 ) -> Result<Inquired, Failure> {
     let prefixes = place.prefixes(below)?;
-    let admission =
-        Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: desk.scope().limits().query() };
-    desk.ask(admission, |snapshot| {
+    desk.ask(admission(desk, on_stale), |snapshot| {
         let fingerprint = snapshot.generation().identity().fingerprint;
         let prefix = prefixes.in_generation(snapshot.generation())?;
         find(snapshot, typed, place, &prefix, limit, room).map(|found| (found, fingerprint))

@@ -8,7 +8,7 @@ use crate::cli::arguments::{Command, Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config;
-use crate::engine::{Admission, Answer, Baseline, Desk, Snapshot};
+use crate::engine::{Answer, Desk, Snapshot};
 use crate::model::{ContentHash, Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{
     DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, MAX_BYTES, MAX_DEPTH, MAX_LIMIT, MAX_QUERY, MAX_READ_LINES, MIN_BYTES,
@@ -19,7 +19,7 @@ use crate::render::{budget, json, text};
 use crate::store::{Generation, NodeRow};
 
 use super::place::Place;
-use super::{policy, say_synced};
+use super::{admission, policy, say_synced};
 
 /// A question as typed, its values checked.
 pub(super) struct Asked {
@@ -90,9 +90,7 @@ pub(super) fn inquire(
 ) -> Result<Inquired, Failure> {
     let place = Place::new(desk.scope().root(), here);
     let prefixes = place.prefixes(asked.path.as_deref())?;
-    let admission =
-        Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: desk.scope().limits().query() };
-    desk.ask(admission, |snapshot| {
+    desk.ask(admission(desk, on_stale), |snapshot| {
         let prefix = prefixes.in_generation(snapshot.generation())?;
         find(snapshot, asked, &place, prefix, room).map(|found| (found, snapshot.generation().identity().fingerprint))
     })

@@ -5,7 +5,7 @@
 use crate::cli::arguments::{Global, Graph, GraphFormat};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Baseline, Snapshot};
+use crate::engine::{Answer, Snapshot};
 use crate::model::PathPrefix;
 use crate::query::neighbourhood::{Neighbourhood, neighbourhood};
 use crate::query::{QueryError, Selection, select};
@@ -14,7 +14,7 @@ use crate::store::{NodeRow, StoreError};
 
 use super::place::{Place, Prefixes};
 use super::status::json;
-use super::{policy, say_synced, within};
+use super::{admission, policy, say_synced, within};
 
 const DEFAULT_DEPTH: u32 = 1;
 const MOST_DEPTH: u32 = 5;
@@ -41,12 +41,7 @@ pub fn run(session: &mut Session, global: &Global, typed: &Graph, world: &mut Wo
     let desk = session.desk(global, &world.environment)?;
     let place = Place::new(desk.scope().root(), &here);
     let prefixes = place.prefixes(typed.path.as_deref())?;
-    let admission = Admission {
-        on_stale: policy(typed.on_stale, desk.scope().on_stale()),
-        expected_fingerprint: None,
-        baseline: Baseline::None,
-        limit: desk.scope().limits().query(),
-    };
+    let admission = admission(&desk, policy(typed.on_stale, desk.scope().on_stale()));
     let answer = desk
         .ask(admission, |snapshot| find(snapshot, &typed.symbol, &place, &prefixes, depth, limit))
         .map_err(|error| Failure::of_engine(&error))?;

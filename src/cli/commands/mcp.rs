@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 
 use crate::cli::arguments::Global;
 use crate::cli::failure::Exit;
-use crate::cli::service::Commands;
+use crate::cli::service::{Commands, flag};
 use crate::cli::{remote, start_tracing};
 use crate::config::{Config, Environment};
 use crate::model::sentence;
-use crate::server::daemon::protocol::{Call, Reply, Text};
+use crate::server::daemon::protocol::{Call, Reply, streams};
 use crate::server::daemon::{Absent, Client, Lost, Place, Service};
 use crate::server::http::Server;
 use crate::server::mcp::{self, Outcome, Stop, ToolCall, Toolbox, Unanswered};
@@ -93,17 +93,10 @@ impl Tools {
             arguments.insert("scope".to_owned(), scope.as_str().into());
         }
         let mut line: Vec<OsString> = vec!["sextant".into(), "tool".into(), call.tool.name.into()];
-        let mut flag = |name: &str, value: Option<OsString>| {
-            if let Some(value) = value {
-                let mut word = OsString::from(name);
-                word.push(value);
-                line.push(word);
-            }
-        };
-        flag("--config=", self.config.clone().map(Into::into));
+        line.extend(self.config.as_ref().map(|config| flag("--config=", config)));
         if call.names_no_place() && call.client_root.is_none() && call.scope.is_none() {
-            flag("--root=", self.root.clone().map(Into::into));
-            flag("--scope=", self.scope.clone().map(Into::into));
+            line.extend(self.root.as_ref().map(|root| flag("--root=", root)));
+            line.extend(self.scope.as_ref().map(|scope| flag("--scope=", scope)));
         }
         call_of(&line, &self.environment, &arguments)
     }
@@ -203,33 +196,18 @@ impl Tools {
     fn work(&self, call: &ToolCall, stop: &Stop) -> Outcome {
         let command = self.command(call);
         let said = self.in_daemon(&command, stop).unwrap_or_else(|| self.commands().run(command, &Arc::default()));
-        outcome_of(said)
+        outcome_of(&said)
     }
 }
 
 /// Returns the call of a command line with its arguments on standard input.
 fn call_of(line: &[OsString], environment: &Environment, arguments: &Map<String, Value>) -> Call {
-    let path = |path: &PathBuf| Text::of_path(path);
-    Call {
-        line: line.iter().map(Text::from).collect(),
-        current_dir: path(&environment.current_dir),
-        home: environment.home.as_ref().map(path),
-        xdg_cache_home: environment.xdg_cache_home.as_ref().map(path),
-        config: environment.config.as_ref().map(path),
-        color: false,
-        progress: false,
-        input: Text(serde_json::to_vec(arguments).expect("arguments came as JSON")),
-    }
+    remote::call(line, environment, serde_json::to_vec(arguments).expect("arguments came as JSON"))
 }
 
 /// Returns the outcome that a call wrote.
-fn outcome_of(said: Vec<Reply>) -> Outcome {
-    let mut out = Vec::new();
-    for reply in said {
-        if let Reply::Out(Text(piece)) = reply {
-            out.extend_from_slice(&piece);
-        }
-    }
+fn outcome_of(said: &[Reply]) -> Outcome {
+    let (out, _) = streams(&said);
     serde_json::from_slice(&out).unwrap_or_else(|_| {
         Outcome::without_answer(&Unanswered {
             code: "code_build_failed",
@@ -269,23 +247,16 @@ impl Toolbox for Served {
         let scope = call.scope.clone().unwrap_or_default();
         let mut line: Vec<OsString> = vec!["sextant".into(), "tool".into(), call.tool.name.into()];
         line.extend(call.may_sync.then(|| "--may-sync".into()));
-        let mut flag = |name: &str, value: OsString| {
-            let mut word = OsString::from(name);
-            word.push(value);
-            line.push(word);
-        };
-        if let Some(config) = &self.config {
-            flag("--config=", config.into());
-        }
+        line.extend(self.config.as_ref().map(|config| flag("--config=", config)));
         let mut arguments = call.arguments.clone();
         arguments.remove("root");
         arguments.remove("scope");
-        flag("--served=", (&scope).into());
-        match &self.own {
-            Some((root, name)) if scope == *name => flag("--root=", root.into()),
+        line.push(flag("--served=", &scope));
+        line.push(match &self.own {
+            Some((root, name)) if scope == *name => flag("--root=", root),
             // Without a scope there is none of that name, and so no answer.
-            _ => flag("--scope=", scope.into()),
-        }
-        outcome_of(self.commands.run(call_of(&line, &self.environment, &arguments), &Arc::default()))
+            _ => flag("--scope=", &scope),
+        });
+        outcome_of(&self.commands.run(call_of(&line, &self.environment, &arguments), &Arc::default()))
     }
 }

@@ -25,7 +25,7 @@ mod tree;
 mod watch;
 
 use crate::config::OnStale;
-use crate::engine::{BuildOutcome, FailedFile};
+use crate::engine::{Admission, Baseline, BuildOutcome, Desk, FailedFile};
 use crate::render::text::{clean, counted};
 
 use super::arguments::{self, Arguments, Command, Global};
@@ -73,6 +73,11 @@ pub fn run(session: &mut Session, arguments: &Arguments, world: &mut World<'_>) 
         Command::Bench { subject } => bench::run(session, global, subject, world),
         question => ask::run(session, global, question, world),
     }
+}
+
+/// Returns what a question asks of the gate that compares with nothing.
+fn admission(desk: &Desk, on_stale: OnStale) -> Admission {
+    Admission { on_stale, expected_fingerprint: None, baseline: Baseline::None, limit: desk.scope().limits().query() }
 }
 
 /// Returns what happens to a question when the index is stale: what was typed, else what the scope says.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::arguments::{Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{Admission, Answer, Baseline};
+use crate::engine::Answer;
 use crate::query::QueryError;
 use crate::query::tree::{Tree, tree};
 use crate::render;
@@ -15,7 +15,7 @@ use crate::render::text;
 
 use super::place::Place;
 use super::status::json;
-use super::{policy, say_synced, within};
+use super::{admission, policy, say_synced, within};
 
 const DEFAULT_DEPTH: u32 = 3;
 const MOST_DEPTH: u32 = 50;
@@ -48,12 +48,7 @@ pub fn run(
     let here = world.environment.current_dir.clone();
     let desk = session.desk(global, &world.environment)?;
     let prefixes = Place::new(desk.scope().root(), &here).prefixes(prefix)?;
-    let admission = Admission {
-        on_stale: policy(question.on_stale, desk.scope().on_stale()),
-        expected_fingerprint: None,
-        baseline: Baseline::None,
-        limit: desk.scope().limits().query(),
-    };
+    let admission = admission(&desk, policy(question.on_stale, desk.scope().on_stale()));
     let answer = desk
         .ask(admission, |snapshot| {
             let generation = snapshot.generation();

@@ -121,6 +121,19 @@ pub enum Reply {
     Exit { status: u8 },
 }
 
+/// Returns what replies put to standard output and to standard error.
+pub fn streams(said: &[Reply]) -> (Vec<u8>, Vec<u8>) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    for reply in said {
+        match reply {
+            Reply::Out(Text(piece)) => out.extend_from_slice(piece),
+            Reply::Err(Text(piece)) => err.extend_from_slice(piece),
+            Reply::Alive {} | Reply::Progress(_) | Reply::Exit { .. } => {}
+        }
+    }
+    (out, err)
+}
+
 /// Bytes that are text nearly always: a string, else `{"hex": "…"}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(pub Vec<u8>);
