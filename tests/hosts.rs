@@ -106,7 +106,14 @@ const AGENTS: &[&str] = &["claude", "codex", "cursor", "gemini", "vscode", "open
 
 #[test]
 fn what_is_installed_is_taken_out_to_the_byte() {
-    for sandbox in [prepared(), indexed()] {
+    let empty = indexed();
+    for directory in [".claude", ".codex", ".cursor", ".gemini", ".copilot/hooks", "opencode/plugins"] {
+        fs::create_dir_all(empty.home().join(directory)).expect("new");
+    }
+    for directory in [".claude", ".github", ".opencode"] {
+        fs::create_dir_all(empty.tree().join(directory)).expect("new");
+    }
+    for sandbox in [prepared(), indexed(), empty] {
         let before = sandbox.state();
         let mut both = Vec::new();
         for host in AGENTS {

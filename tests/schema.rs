@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::program::Run;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, write_file};
 
 fn schemas() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema")
@@ -126,6 +126,25 @@ fn the_daemon_and_what_looks_at_things() {
     check("daemon", &sandbox.sextant(&["daemon", "status", "--json"]).ended(0).json());
     check("doctor", &sandbox.sextant(&["doctor", "--json"]).ended(0).json());
     check("daemon", &sandbox.sextant(&["daemon", "stop", "--json"]).ended(0).json());
+}
+
+#[test]
+fn registrations() {
+    let sandbox = shop();
+    for arguments in [
+        &["install", "claude", "git", "--dry-run"][..],
+        &["install", "claude", "codex", "opencode", "git"],
+        &["install", "claude"],
+        &["install", "cursor", "--project"],
+        &["uninstall", "claude", "codex", "opencode", "git"],
+        &["uninstall", "gemini"],
+    ] {
+        let said = sandbox.sextant(&[arguments, &["--json"]].concat()).ended(0).json();
+        assert!(said["files"].as_array().is_some_and(|files| !files.is_empty()), "{arguments:?}: {said}");
+        check("install", &said);
+    }
+    write_file(&sandbox.path().join("home/.gemini/settings.json"), b"{");
+    check_error(&sandbox.sextant(&["install", "gemini", "--json"]).ended(5));
 }
 
 #[test]

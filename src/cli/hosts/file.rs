@@ -1,12 +1,14 @@
 //! The files of hosts: read whole, and replaced all or none.
 //!
 //! Must not know what is in them. Invariant: a file is either as it was or as it was planned to be, with its mode, at the place that a
-//! link leads to; and nothing is replaced that changed since it was read.
+//! link leads to; nothing is replaced that changed since it was read; and no directory is removed that was not made here.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::XattrFlags;
 
 /// Why a file cannot be read or replaced.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,8 @@ pub enum FileError {
 const MOST_BYTES: u64 = 64 << 20;
 /// As many links as the system follows.
 const MOST_LINKS: usize = 40;
+/// The extended attribute of directories that were made here, so that they are told from empty ones of their owner.
+const MADE: &str = "user.sextant.made";
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> FileError {
     move |source| FileError::System { what, source }
@@ -206,7 +210,11 @@ fn make(directory: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
         make(parent, made)?;
     }
     match fs::create_dir(directory) {
-        Ok(()) => made.push(directory.to_owned()),
+        Ok(()) => {
+            made.push(directory.to_owned());
+            // Where the file system keeps no attributes, the directory will be left, empty.
+            let _ = rustix::fs::setxattr(directory, MADE, b"1", XattrFlags::empty());
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {}
         Err(error) => return Err(error),
     }
@@ -253,11 +261,15 @@ fn put_back(change: &Change) -> Result<(), FileError> {
     outcome
 }
 
-/// Removes the directories that a file which was removed leaves empty.
+/// Removes the directories made here that a file which was removed leaves empty.
 fn clear(change: &Change) {
-    // Those that hold anything stay by themselves.
     let above = change.file.target.ancestors().skip(1).take_while(|directory| *directory != change.base);
-    let _ = above.filter(|directory| directory.starts_with(&change.base)).try_for_each(fs::remove_dir);
+    // Those that hold anything stay by themselves.
+    let _ = above.take_while(|directory| directory.starts_with(&change.base) && is_made(directory)).try_for_each(fs::remove_dir);
+}
+
+fn is_made(directory: &Path) -> bool {
+    rustix::fs::getxattr(directory, MADE, &mut [0_u8; 1][..]).is_ok()
 }
 
 /// Has the name of a file last.
@@ -314,7 +326,10 @@ mod tests {
         apply(&planned()).expect("nothing is in the way");
         assert_eq!(fs::read_to_string(base.join("made/deep/c")).expect("a file"), "new");
         assert_eq!(mode(&base.join("a")), 0o640);
-        assert!(!base.join("below").exists());
+        let left = fs::read_dir(base.join("below")).expect("it was there before").count();
+        assert_eq!(left, 0);
+        apply(&[change(&base, "made/deep/c", None)]).expect("nothing is in the way");
+        assert!(!base.join("made").exists(), "made here, and empty");
     }
 
     #[test]
