@@ -398,7 +398,28 @@ fn thin_out(damages: Vec<Damage>, current: &str) -> Vec<Damage> {
     kept
 }
 
+/// A build that meets a damage which no question met before.
+#[derive(Clone, Copy, Debug)]
+enum Build {
+    Verified,
+    OfAnEdit,
+    FromNothing,
+}
+
 impl Damage {
+    /// Returns the builds that are to meet it: one, by its number in turn, or all of them if `SEXTANT_ALL_FAULTS` is set.
+    fn builds(&self, number: usize) -> Vec<Build> {
+        let mut builds = vec![Build::Verified, Build::OfAnEdit];
+        // For a build from nothing one byte more or less is the same.
+        if !matches!(self.kind, Kind::Flipped(_) | Kind::CutTo(1..)) {
+            builds.push(Build::FromNothing);
+        }
+        if std::env::var_os("SEXTANT_ALL_FAULTS").is_none() {
+            builds = vec![builds[number % builds.len()]];
+        }
+        builds
+    }
+
     fn inflict(&self, specimen: &Specimen) {
         let base = specimen.sandbox.path();
         let elsewhere = base.join("elsewhere");
@@ -478,9 +499,8 @@ impl Damage {
         role == Role::Root && matches!(self.kind, Kind::File | Kind::Pipe | Kind::LinkToNothing | Kind::LinkToDevice)
     }
 
-    /// Inflicts it four times on a whole cache: before questions, before a sync that checks everything, before a sync of an edit, and
-    /// before an index.
-    fn try_all(&self, specimen: &Specimen) -> BTreeSet<String> {
+    /// Inflicts it on a whole cache before questions, and once more before each build.
+    fn try_before(&self, builds: &[Build], specimen: &Specimen) -> BTreeSet<String> {
         let (sandbox, right) = (&specimen.sandbox, &specimen.right);
         let role = role(&self.part, &specimen.current);
         let foreign = contents_below(&sandbox.path().join("elsewhere"));
@@ -522,30 +542,31 @@ impl Damage {
         }
         right.is_answered(sandbox, "after questions and a sync");
 
-        specimen.restore();
-        self.inflict(specimen);
-        let run = sandbox.run_here(&["sync", "--verify", "--json"]);
-        assert_eq!(run.status, Some(0), "{run:?}");
-        untouched("by sync --verify");
-        right.is_answered(sandbox, "after sync --verify, unasked");
-
-        // A sync that is not told of damage may build upon it. What it built is refused where it is damaged, and the next one repairs.
-        specimen.restore();
-        self.inflict(specimen);
-        specimen.edit(true);
-        build("sync", "with an edit");
-        let after = Truth::outcomes(&specimen.edited.telling, sandbox);
-        if after != BTreeSet::from(["right".to_owned()]) {
-            build("sync", "after questions after a sync of an edit");
-            specimen.edited.is_answered(sandbox, "after an edit");
-        }
-
-        // For a build from nothing one byte more or less is the same.
-        if !matches!(self.kind, Kind::Flipped(_) | Kind::CutTo(1..)) {
+        for next in builds {
             specimen.restore();
             self.inflict(specimen);
-            build("index", "by index");
-            right.is_answered(sandbox, "after index");
+            match next {
+                Build::Verified => {
+                    let run = sandbox.run_here(&["sync", "--verify", "--json"]);
+                    assert_eq!(run.status, Some(0), "{run:?}");
+                    untouched("by sync --verify");
+                    right.is_answered(sandbox, "after sync --verify, unasked");
+                }
+                // A sync that is not told of damage may build upon it. What it built is refused where it is damaged, and the next one repairs.
+                Build::OfAnEdit => {
+                    specimen.edit(true);
+                    build("sync", "with an edit");
+                    let after = Truth::outcomes(&specimen.edited.telling, sandbox);
+                    if after != BTreeSet::from(["right".to_owned()]) {
+                        build("sync", "after questions after a sync of an edit");
+                        specimen.edited.is_answered(sandbox, "after an edit");
+                    }
+                }
+                Build::FromNothing => {
+                    build("index", "by index");
+                    right.is_answered(sandbox, "after index");
+                }
+            }
         }
         sandbox.run_here(&["clear"]).ended(0);
         untouched("by clear");
@@ -579,12 +600,14 @@ fn try_damages(next: &AtomicUsize, tried: &Mutex<BTreeMap<(Role, String), usize>
     // A sandbox of its own: the names in each are others, the order of the parts may be, too.
     let specimen = Arc::new(Specimen::new());
     let damages = damages(&specimen);
-    while let Some(damage) = damages.get(next.fetch_add(1, Ordering::Relaxed)) {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(damage) = damages.get(number) else { break };
         let (done, ended) = mpsc::channel();
         let thread = {
             let (specimen, damage) = (Arc::clone(&specimen), damage.clone());
             std::thread::spawn(move || {
-                let outcomes = damage.try_all(&specimen);
+                let outcomes = damage.try_before(&damage.builds(number), &specimen);
                 let _ = done.send(outcomes);
             })
         };

@@ -2,7 +2,7 @@
 //!
 //! A database that is blinded to one kind of change must be found out by the same stories.
 //!
-//! `--sequences N` plays as many (60 unless said), `--edits N` makes them longer (8 unless said), `--from SEED` begins elsewhere,
+//! `--sequences N` plays as many (40 unless said), `--edits N` makes them longer (8 unless said), `--from SEED` begins elsewhere,
 //! `--seed S` plays one alone and `--language NAME` tells all in one language (or `mixed`) instead of each in turn. A failure is shortened
 //! and told with the words that play it again. In fresh processes a database is blinded in Python alone, and in every language with
 //! `--everywhere`, which takes some minutes more.
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     let language =
         language.map(|asked| known.clone().find(|name| *name == asked).unwrap_or_else(|| panic!("no language {asked}")));
     let edits = edits.and_then(|edits| usize::try_from(edits).ok()).unwrap_or(8);
-    let choice = Choice { sequences: sequences.unwrap_or(60), edits, from: from.unwrap_or(0), seed, language };
+    let choice = Choice { sequences: sequences.unwrap_or(40), edits, from: from.unwrap_or(0), seed, language };
     let mut trials = Vec::new();
     match choice.seed {
         Some(seed) => trials.push(Trial::test(format!("seed_{seed}"), move || one(&choice, seed))),
