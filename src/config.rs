@@ -385,7 +385,7 @@ pub enum ConfigError {
     #[error("the root {name} is below the top of its worktree; name the top instead")]
     RootBelowTop { name: String },
     /// `repository_root_required`.
-    #[error("the home directory and `/` are never indexed unasked; go into a project or name one with --root")]
+    #[error("the home directory and what is above it are never indexed unasked; go into a project or name one with --root")]
     RootTooBroad,
     /// `code_cache_inside_repository`.
     #[error("the cache would lie inside the indexed tree; set `cache_dir` to a directory outside it")]

@@ -7,6 +7,7 @@ mod concurrency;
 mod daemon;
 mod daemon_trees;
 mod damage;
+mod documents;
 mod faults;
 mod hooks;
 mod hostile;
