@@ -9,6 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::hosts::Host;
 
+/// How many seconds a hook may take that was not told.
+pub const HOOK_SECONDS: u64 = 5;
+
 /// Ask a working tree about its code; every answer is checked against the disk first
 #[derive(Debug, Parser)]
 #[command(name = "sextant", version, max_term_width = 100, propagate_version = true)]
@@ -19,6 +22,29 @@ pub struct Arguments {
     pub global: Global,
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Arguments {
+    /// Returns whether a command may run in the daemon. Those that talk to it, follow the terminal's user, go by more of the environment than
+    /// the daemon is told, measure this process or are one of its parsers may not; nor may one whose traces are to be seen.
+    pub fn is_remote(&self) -> bool {
+        let is_own = matches!(
+            self.command,
+            Command::Daemon { .. }
+                | Command::Mcp
+                | Command::Watch
+                | Command::Serve { .. }
+                | Command::Install(_)
+                | Command::Uninstall(_)
+                | Command::Doctor
+                | Command::Config { .. }
+                | Command::Completions { .. }
+                | Command::Man { .. }
+                | Command::Bench { .. }
+                | Command::ParseWorker { .. }
+        );
+        !is_own && self.global.verbose == 0
+    }
 }
 
 /// The flags of every command.
@@ -310,7 +336,7 @@ pub struct Hook {
     #[arg(value_name = "HOST")]
     pub host: String,
     /// Give up after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = super::commands::hook::DEADLINE, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = HOOK_SECONDS, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub deadline: u64,
     /// What the host hands over beside standard input
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

@@ -16,7 +16,6 @@ use crate::engine::{Onlooker, Progress, Step};
 use crate::render::text::grouped;
 
 use super::arguments::{Arguments, Command};
-use super::remote;
 
 /// What takes less is not worth to be shown.
 const DELAY: Duration = Duration::from_millis(500);
@@ -121,7 +120,7 @@ impl Show {
 fn is_wanted(arguments: &Arguments) -> bool {
     let global = &arguments.global;
     let is_served = matches!(arguments.command, Command::Query { .. } | Command::Hook(_));
-    !global.json && !global.quiet && remote::is_remote(arguments) && !is_served
+    !global.json && !global.quiet && arguments.is_remote() && !is_served
 }
 
 impl Shared {

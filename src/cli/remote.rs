@@ -68,27 +68,6 @@ enum Wanted {
     All,
 }
 
-/// Returns whether a command may run in the daemon. Those that talk to it, follow the terminal's user, go by more of the environment than
-/// the daemon is told, measure this process or are one of its parsers may not; nor may one whose traces are to be seen.
-pub fn is_remote(arguments: &Arguments) -> bool {
-    let is_own = matches!(
-        arguments.command,
-        Command::Daemon { .. }
-            | Command::Mcp
-            | Command::Watch
-            | Command::Serve { .. }
-            | Command::Install(_)
-            | Command::Uninstall(_)
-            | Command::Doctor
-            | Command::Config { .. }
-            | Command::Completions { .. }
-            | Command::Man { .. }
-            | Command::Bench { .. }
-            | Command::ParseWorker { .. }
-    );
-    !is_own && arguments.global.verbose == 0
-}
-
 fn input_of(command: &Command) -> Wanted {
     match command {
         // One more byte tells that it is too long.
@@ -113,7 +92,7 @@ pub fn run<R: Read>(
     show: &Show,
 ) -> Option<u8> {
     let arguments =
-        Arguments::try_parse_from(line).ok().filter(|arguments| !arguments.global.no_daemon && is_remote(arguments))?;
+        Arguments::try_parse_from(line).ok().filter(|arguments| !arguments.global.no_daemon && arguments.is_remote())?;
     let config = Config::load(arguments.global.config.as_deref(), environment).ok()?;
     let place = Place::new(&config.cache_dir, environment.xdg_runtime_dir.as_deref());
     let client = match Client::connect(&place) {

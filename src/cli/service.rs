@@ -21,7 +21,7 @@ use crate::server::daemon::{ScopeReport, Service};
 
 use super::arguments::Arguments;
 use super::failure::{Exit, Failure};
-use super::{Finish, Session, World, remote};
+use super::{Finish, Session, World};
 
 /// More scopes than this are not kept warm at once.
 const MOST_SCOPES: usize = 64;
@@ -69,7 +69,7 @@ impl Commands {
         let mut out = BufWriter::new(Recorder { said: &said, is_error: false });
         let mut err = Recorder { said: &said, is_error: true };
         let mut world = World { environment, input: &mut Cursor::new(input), out: &mut out, err: &mut err, color };
-        let finish = if Arguments::try_parse_from(line).is_ok_and(|arguments| !remote::is_remote(&arguments)) {
+        let finish = if Arguments::try_parse_from(line).is_ok_and(|arguments| !arguments.is_remote()) {
             let failure = Failure::usage("this command needs a process of its own");
             let _ = writeln!(world.err, "{}\n{}", failure.text(), failure.json());
             Finish { exit: Exit::Usage, code: Some(failure.code) }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::render::text::grouped;
 
@@ -303,11 +303,4 @@ fn symbol_in(daemon: &Warm, path: &str) -> io::Result<String> {
 fn memory_note(daemon: &Warm, who: &str) -> String {
     let [own, all, peak] = daemon.memory().map(|bytes| bytes >> 20);
     format!("{who}: {own} MiB, {all} MiB with its parsers, {peak} MiB at most (to reach on Django: ≤ 250 MiB)")
-}
-
-/// Waits until `moment` after a start.
-pub fn wait_until(start: Instant, moment: Duration) {
-    if let Some(rest) = moment.checked_sub(start.elapsed()) {
-        std::thread::sleep(rest);
-    }
 }

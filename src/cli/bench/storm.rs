@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::edit;
-use super::live::wait_until;
 use super::warm::{Warm, answer};
 
 /// Hooks in one second.
@@ -75,4 +74,11 @@ fn fire(daemon: &Warm, before: impl Fn(u32) -> io::Result<()> + Sync) -> io::Res
         syncs.insert(outcome, published);
     }
     Ok(Fired { syncs: syncs.len(), published: syncs.values().filter(|published| **published).count(), ..fired })
+}
+
+/// Waits until `moment` after a start.
+fn wait_until(start: Instant, moment: Duration) {
+    if let Some(rest) = moment.checked_sub(start.elapsed()) {
+        std::thread::sleep(rest);
+    }
 }

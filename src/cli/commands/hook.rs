@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use serde_json::Value;
 
-use crate::cli::arguments::{Arguments, Command, Global, Hook};
+use crate::cli::arguments::{Arguments, Command, Global, HOOK_SECONDS, Hook};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::hosts::Speech;
 use crate::cli::{Session, World};
@@ -22,8 +22,6 @@ use crate::render::text::clean;
 
 /// No host says more than this about an edit; the rest is read and let go.
 const MOST_INPUT: u64 = 32 << 20;
-/// How many seconds a hook may take that was not told.
-pub const DEADLINE: u64 = 5;
 /// How long a hook that does not end in time by itself may go on before its process does.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -48,7 +46,7 @@ fn after_hook(line: &[OsString]) -> Option<&[OsString]> {
 /// Returns how long the hook of a command line may take, be it well formed or not.
 pub fn deadline(line: &[OsString]) -> Duration {
     let parsed = Arguments::try_parse_from(line).ok().map(|arguments| arguments.command);
-    Duration::from_secs(if let Some(Command::Hook(hook)) = parsed { hook.deadline } else { DEADLINE })
+    Duration::from_secs(if let Some(Command::Hook(hook)) = parsed { hook.deadline } else { HOOK_SECONDS })
 }
 
 /// Reads what is left of what a host says, on a command line of a hook for which it may say something: whoever writes to a pipe that nobody
