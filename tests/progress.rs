@@ -28,7 +28,7 @@ impl Terminal {
         let size = libc::winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: the first two are live locals to be set, the size is only read, and null stands for the defaults.
         let made = unsafe {
-            libc::openpty(&raw mut main, &raw mut other, std::ptr::null_mut(), std::ptr::null(), (&raw const size).cast_mut())
+            libc::openpty(&raw mut main, &raw mut other, std::ptr::null_mut(), std::ptr::null_mut(), (&raw const size).cast_mut())
         };
         assert_eq!(made, 0, "the system gives a terminal");
         // SAFETY: both descriptors were just opened, and nobody else has them.

@@ -15,7 +15,7 @@ use clap::Parser;
 
 use crate::config::Environment;
 use crate::engine::{Desk, Desks, Onlooker};
-use crate::parse::{Memory, memory_of};
+use crate::parse::{Memory, memory_in_use};
 use crate::server::daemon::protocol::{self, Call, Question, Reply, Text};
 use crate::server::daemon::{ScopeReport, Service};
 
@@ -130,7 +130,7 @@ impl Service for Commands {
     fn rest(&self) -> bool {
         let mut gone = self.desks.drop_gone() + self.desks.drop_unused(self.unload);
         let desks = self.desks.all();
-        if desks.len() > 1 && memory_of("self", Memory::Resident).is_some_and(|bytes| bytes > MOST_MEMORY) {
+        if desks.len() > 1 && memory_in_use(Memory::Resident).is_some_and(|bytes| bytes > MOST_MEMORY) {
             let oldest = desks.iter().map(|desk| desk.last_used().elapsed()).max().unwrap_or_default();
             gone += self.desks.drop_unused(oldest.max(TURN));
         }

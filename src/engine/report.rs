@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Fingerprint;
+use crate::parse::{Memory, memory_in_use};
 use crate::store::{Generation, KeptGeneration, Role, StoreError, Verified};
 
 /// What `index` or `sync` came to.
@@ -212,9 +213,7 @@ pub(super) fn time(microseconds: i64) -> Option<String> {
 
 /// Returns the highest resident size of this process so far.
 pub(super) fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
+    memory_in_use(Memory::Peak)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use crate::languages::{Dialect, ExtractError, LanguageSupport};
 use crate::model::FileFacts;
 
-use super::system::{self, Memory};
+use super::memory::{Memory, memory_in_use};
+use super::system;
 use super::{Extracted, ParseError, ParseFailure, ParseLimits, Parser};
 
 /// How often a running parse looks at the memory of the process.
@@ -89,7 +90,7 @@ impl Watch {
             self.failure = Some(ParseFailure::Timeout);
         } else if elapsed >= self.next_memory_check {
             self.next_memory_check = elapsed + MEMORY_INTERVAL;
-            if system::memory_in_use(Memory::Resident).is_some_and(|resident| resident > self.memory_bytes) {
+            if memory_in_use(Memory::Resident).is_some_and(|resident| resident > self.memory_bytes) {
                 self.failure = Some(ParseFailure::Memory);
             }
         }

@@ -6,6 +6,7 @@
 #[cfg(feature = "faults")]
 mod faults;
 mod in_process;
+mod memory;
 mod pool;
 mod process;
 pub mod protocol;
@@ -24,9 +25,10 @@ use crate::languages::{Dialect, LanguageSupport};
 use crate::model::FileFacts;
 
 pub use in_process::InProcessParser;
+pub use memory::{Memory, memory_in_use, memory_of};
 pub use pool::WorkerPool;
 use protocol::ProtocolError;
-pub use system::{Memory, close_inherited, memory_of};
+pub use system::close_inherited;
 
 /// What parsing one file may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

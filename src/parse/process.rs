@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use crate::languages::{Dialect, LanguageSupport};
 use crate::model::{ContentHash, codec};
 
+use super::memory::{Memory, memory_of};
 use super::protocol::{self, Answer, Header, LENGTH_BYTES, ProtocolError};
-use super::system::{self, Memory};
+use super::system;
 use super::validate::{self, Misfit};
 use super::{Extracted, ParseFailure, ParseLimits, ParserError};
 
@@ -143,7 +144,7 @@ impl Worker {
 
     /// Returns the most memory it ever had, where the system tells.
     pub fn peak_memory_bytes(&self) -> Option<u64> {
-        system::memory_of(&self.child.id().to_string(), Memory::Peak)
+        memory_of(self.child.id(), Memory::Peak)
     }
 
     /// Asks for the facts of a source, and waits for as long as the limits give the process, and then some.

@@ -1,4 +1,4 @@
-//! What parsing asks of the operating system beyond the standard library: bounds on a process, waiting for two pipes, memory in use.
+//! What parsing asks of the operating system beyond the standard library: bounds on a process, waiting for two pipes.
 //!
 //! Must not know the protocol. Invariant: a process that passed [`isolate`] cannot outgrow its memory, leaves no core dump, holds no
 //! descriptor but its three streams, and does not outlive its parent.
@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getppid, setrlimit};
+
+use super::memory::{Memory, memory_in_use};
 
 /// How much a pipe is asked to hold; most sources and facts then pass in one piece.
 #[cfg(target_os = "linux")]
@@ -69,12 +71,20 @@ pub fn close_inherited() -> io::Result<()> {
     }
 }
 
-/// Whoever starts this program elsewhere closes what it should not have.
+/// Has what this process got from the one that started it, but the three streams, closed when it becomes another program. Closing it at
+/// once may be forbidden where the system guards descriptors of its own.
 ///
 /// # Errors
 /// None.
 #[cfg(not(target_os = "linux"))]
 pub fn close_inherited() -> io::Result<()> {
+    /// No system gives descriptors of higher numbers unless it is asked to.
+    const MOST: u64 = 65_536;
+    let most = rustix::process::getrlimit(Resource::Nofile).current.map_or(MOST, |most| most.min(MOST));
+    for descriptor in 3..libc::c_int::try_from(most).unwrap_or(libc::c_int::MAX) {
+        // SAFETY: the call takes plain numbers, and says so when the descriptor is none.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
     Ok(())
 }
 
@@ -94,35 +104,6 @@ pub fn thread_time() -> Duration {
     // SAFETY: the pointer is to a live local of the right type. A clock that is not there leaves zero.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// A way of counting the memory of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// Addresses that may be used.
-    Address,
-    /// Pages in use.
-    Resident,
-    /// The most pages that ever were.
-    Peak,
-}
-
-/// Returns the memory of this process where the system tells it cheaply.
-pub fn memory_in_use(kind: Memory) -> Option<u64> {
-    memory_of("self", kind)
-}
-
-/// Returns the memory of a process, `self` or a number, where the system tells it cheaply.
-pub fn memory_of(process: &str, kind: Memory) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let name = match kind {
-        Memory::Address => "VmSize:",
-        Memory::Resident => "VmRSS:",
-        Memory::Peak => "VmHWM:",
-    };
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 /// Makes a pipe's end return instead of waiting, and the pipe large where the system allows it.

@@ -10,8 +10,9 @@ use crate::languages::LanguageSupport;
 use crate::model::codec;
 
 use super::in_process::InProcessParser;
+use super::memory::{Memory, memory_in_use};
 use super::protocol::{self, Answer, ProtocolError};
-use super::system::{self, Memory};
+use super::system;
 use super::{ParseFailure, ParseLimits};
 
 /// Sources from this size on may leave a process with much memory that it does not give back.
@@ -61,7 +62,7 @@ fn serve(
     output.write_all(&frames)?;
     #[cfg(feature = "faults")]
     super::faults::after_greeting();
-    let base = system::memory_in_use(Memory::Address).unwrap_or(0);
+    let base = memory_in_use(Memory::Address).unwrap_or(0);
     let mut request = Vec::new();
     while protocol::read_frame(input, &mut request)? {
         let (header, source) = protocol::parse_request(&request)?;
@@ -83,7 +84,7 @@ fn serve(
         let made = super::faults::after_file(source, made);
         let ends = match &made {
             Ok(encoded) => {
-                let grown = || system::memory_in_use(Memory::Address).unwrap_or(0).saturating_sub(base);
+                let grown = || memory_in_use(Memory::Address).unwrap_or(0).saturating_sub(base);
                 // What one file left must not count against the next.
                 let used_up = source.len() >= LARGE_SOURCE && grown() > memory_bytes / 4;
                 protocol::write_answer(&mut frames, &Answer::Facts { sequence, used_up }, encoded);

@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod daemon;
+mod descriptors;
 pub mod http;
 pub mod mcp;
 mod memory;

@@ -158,7 +158,7 @@ impl NewFile {
     /// Forces what was written to the disk.
     pub fn sync(&self) -> io::Result<()> {
         pass(self.part, Step::Sync, &self.path)?;
-        barrier(|| self.file.sync_all())?;
+        barrier(|| force(&self.file))?;
         settled(Step::Sync, &self.path);
         Ok(())
     }
@@ -229,7 +229,7 @@ pub(super) fn pass_database(part: Part, step: Step, path: &Path) -> io::Result<(
 /// Forces what SQLite wrote and closed to the disk.
 pub(super) fn sync_database(part: Part, path: &Path) -> io::Result<()> {
     pass(part, Step::Sync, path)?;
-    barrier(|| File::open(path)?.sync_all())?;
+    barrier(|| force(&File::open(path)?))?;
     settled(Step::Sync, path);
     Ok(())
 }
@@ -314,9 +314,20 @@ pub(super) fn remove(part: Part, path: &Path) -> io::Result<()> {
 /// Forces the names in a directory to the disk.
 pub(super) fn sync_names(part: Part, directory: &Path) -> io::Result<()> {
     pass(part, Step::SyncNames, directory)?;
-    barrier(|| File::open(directory)?.sync_all())?;
+    barrier(|| force(&File::open(directory)?))?;
     settled(Step::SyncNames, directory);
     Ok(())
+}
+
+/// Forces a file or the names in a directory to the disk.
+fn force(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        // macOS asks the drive itself for it, which file systems of other machines cannot; what every system knows is the next best.
+        Err(error) if cfg!(target_os = "macos") && matches!(error.raw_os_error(), Some(libc::ENOTSUP | libc::ENOTTY)) => {
+            Ok(rustix::fs::fsync(file)?)
+        }
+        outcome => outcome,
+    }
 }
 
 /// Notes on a file of a part that it was used at this time.

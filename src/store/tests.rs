@@ -169,8 +169,8 @@ fn put_in_place(what: &str, path: &Path) {
             fs::write(path, bytes).expect("written");
         }
         "a pipe" => {
-            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).expect("a pipe");
+            let status = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo runs");
+            assert!(status.success(), "a pipe");
         }
         "a link" => {
             let elsewhere = path.with_extension("elsewhere");

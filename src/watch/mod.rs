@@ -17,6 +17,7 @@ use crate::model::RepoPath;
 use crate::workspace::{Policy, WorkspaceError, Worktree};
 
 pub use filesystem::{FileSystem, Limits, file_system, limits};
+use notify::Reach;
 pub use notify::Watcher;
 
 /// Where something may have changed.
@@ -101,13 +102,17 @@ impl WatchedTree {
     /// # Errors
     /// When no thread can be started.
     pub fn start(worktree: &Worktree, policy: &Policy, settings: &Watch) -> Result<Self, WatchError> {
+        Self::start_with(Reach::OF_SYSTEM, worktree, policy, settings)
+    }
+
+    fn start_with(reach: Reach, worktree: &Worktree, policy: &Policy, settings: &Watch) -> Result<Self, WatchError> {
         let (sender, hints) = channel();
         let waker = sender.clone();
         let sink: Sink = Box::new(move |hint| {
             // Nobody waits for hints any more; the watcher ends with its owner.
             let _ = sender.send(hint);
         });
-        Ok(Self { hints, waker, watcher: Watcher::start(worktree, policy, settings, sink)? })
+        Ok(Self { hints, waker, watcher: Watcher::start_with(reach, worktree, policy, settings, sink)? })
     }
 
     /// Returns what ends a wait from another thread, with a hint of nothing.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -35,6 +35,20 @@ const POLL_SHARE: u32 = 50;
 /// Directories may be made faster than they are watched, but not for long; those that are made in watched ones give events.
 const MAX_ROUNDS: usize = 32;
 
+/// What one watch of the system reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The names in one directory.
+    Directory,
+    /// All below a directory. Where it is so by nature, few watches are to be had (macOS), or each keeps its directory open, which then
+    /// cannot be removed (Windows).
+    Tree,
+}
+
+impl Reach {
+    pub(super) const OF_SYSTEM: Self = if cfg!(any(target_os = "macos", windows)) { Self::Tree } else { Self::Directory };
+}
+
 /// What the thread of a watcher is told.
 enum Message {
     Event(::notify::Result<Event>),
@@ -57,9 +71,20 @@ impl Watcher {
     /// # Errors
     /// When no thread can be started. A worktree that cannot be watched is no error but shows in [`Self::health`].
     pub fn start(worktree: &Worktree, policy: &Policy, settings: &Watch, sink: Sink) -> Result<Self, WatchError> {
+        Self::start_with(Reach::OF_SYSTEM, worktree, policy, settings, sink)
+    }
+
+    pub(super) fn start_with(
+        reach: Reach,
+        worktree: &Worktree,
+        policy: &Policy,
+        settings: &Watch,
+        sink: Sink,
+    ) -> Result<Self, WatchError> {
         let (sender, messages) = channel();
         let health = Arc::new(Mutex::new(Health::Ok));
         let mut follower = Follower {
+            reach,
             worktree: worktree.clone(),
             policy: policy.clone(),
             settings: settings.clone(),
@@ -145,12 +170,14 @@ enum Mode {
 struct Subscription {
     number: u64,
     notifier: RecommendedWatcher,
+    /// What is watched with all below it, where the system watches so: the root.
+    tree: Option<PathBuf>,
     /// The directory that stood at the root.
     root: RootIdentity,
     /// Directories of the worktree, also those that could not be watched.
     watched: BTreeSet<String>,
     git: Option<GitPlaces>,
-    git_watched: BTreeSet<std::path::PathBuf>,
+    git_watched: BTreeSet<PathBuf>,
     /// What Git said of the worktree last; `None` when it could not be read.
     git_state: Option<GitState>,
 }
@@ -158,7 +185,7 @@ struct Subscription {
 /// Why the system does not tell of changes.
 enum Obstacle {
     MissingRoot,
-    Silent(&'static str),
+    Silent(String),
     TooMany(usize),
     NoWatcher(::notify::Error),
     Unlisted(WorkspaceError),
@@ -204,6 +231,7 @@ type LockIdentity = (u64, i64, i64);
 
 /// The thread of a watcher.
 struct Follower {
+    reach: Reach,
     worktree: Worktree,
     policy: Policy,
     settings: Watch,
@@ -360,7 +388,7 @@ impl Follower {
             Ok(mode) => (mode, Health::Ok),
             Err(Obstacle::MissingRoot) => (Mode::Lost, filesystem::of_missing_root()),
             Err(Obstacle::Unlisted(error)) => (Mode::Lost, filesystem::of_unlisted(&error)),
-            Err(Obstacle::Silent(name)) => (self.polled(None), filesystem::of_silent(name)),
+            Err(Obstacle::Silent(name)) => (self.polled(None), filesystem::of_silent(&name)),
             Err(Obstacle::TooMany(directories)) => (self.polled(Some(RETRY)), filesystem::of_too_many(directories)),
             Err(Obstacle::NoWatcher(error)) => (self.polled(Some(RETRY)), filesystem::of_no_watcher(&error)),
         };
@@ -398,12 +426,16 @@ impl Follower {
         let mut subscription = Subscription {
             number,
             notifier,
+            tree: (self.reach == Reach::Tree).then(|| self.worktree.root().to_owned()),
             root,
             watched: BTreeSet::new(),
             git: None,
             git_watched: BTreeSet::new(),
             git_state: None,
         };
+        if let Some(tree) = subscription.tree.clone() {
+            subscription.ask(vec![tree], RecursiveMode::Recursive).map_err(|refusal| refusal.of(1))?;
+        }
         subscription.follow_git(&self.worktree)?;
         // Before the directories are listed by it, so that one which is newer is found to differ.
         subscription.git_state = self.worktree.git_state().ok();
@@ -570,14 +602,27 @@ impl Subscription {
 
     fn unwatch<'p>(&mut self, places: impl Iterator<Item = &'p Path>) {
         for place in places {
+            if self.is_below_tree(place) {
+                continue;
+            }
             // The watch of a directory that was removed ended with it.
             let _ = self.notifier.unwatch(place);
         }
     }
 
+    /// Returns whether the watch of the whole tree tells of a directory.
+    fn is_below_tree(&self, place: &Path) -> bool {
+        self.tree.as_ref().is_some_and(|tree| place.starts_with(tree))
+    }
+
     /// Watches directories; those that are gone or may not be read are passed over.
-    fn watch(&mut self, places: Vec<std::path::PathBuf>) -> Result<(), Refusal> {
-        let config = WatchPathConfig::new(RecursiveMode::NonRecursive).with_dereference_symlinks(false);
+    fn watch(&mut self, mut places: Vec<PathBuf>) -> Result<(), Refusal> {
+        places.retain(|place| !self.is_below_tree(place));
+        self.ask(places, RecursiveMode::NonRecursive)
+    }
+
+    fn ask(&mut self, places: Vec<PathBuf>, mode: RecursiveMode) -> Result<(), Refusal> {
+        let config = WatchPathConfig::new(mode).with_dereference_symlinks(false);
         let mut left: Vec<PathOp> = places.into_iter().map(|place| PathOp::Watch(place, config.clone())).collect();
         while !left.is_empty() {
             match self.notifier.update_paths(std::mem::take(&mut left)) {

@@ -101,6 +101,10 @@ impl Pending {
             // What stands above it moved, perhaps.
             self.rules = true;
         }
+        // A system that tells of all below the root tells of what the scope leaves out, too.
+        if !below.parent().and_then(Path::to_str).is_some_and(|directory| around.watched.contains(directory)) {
+            return;
+        }
         let Some(path) = below.to_str().and_then(|text| RepoPath::parse(text).ok()) else {
             // Listed among those that cannot be represented.
             return self.rescan = true;
@@ -207,6 +211,9 @@ mod tests {
         check(removed, "/w/conf", "rules directory conf");
         check(created, "/w/conf/ignore", "rules");
         check(created, "/w/conf/ignored", "conf/ignored");
+        check(created, "/w/target", "target");
+        check(created, "/w/target/x.rs", "");
+        check(removed, "/w/target/debug/deps", "");
         check(created, "/w/.gitignore", "rules .gitignore");
         check(created, "/w/.git/index", "git");
         check(created, "/w/.git/index.lock", "");

@@ -11,6 +11,7 @@ struct Watched {
     folder: tempfile::TempDir,
     tree: Option<WatchedTree>,
     settings: Watch,
+    reach: Reach,
 }
 
 /// No wait is longer, so that a test which fails ends.
@@ -22,6 +23,7 @@ impl Watched {
             folder: tempfile::tempdir().expect("a temporary folder"),
             tree: None,
             settings: Watch { quiet_milliseconds: 30, poll_seconds: 1, ..Watch::default() },
+            reach: Reach::OF_SYSTEM,
         };
         std::fs::create_dir(watched.path("")).expect("a folder");
         files.iter().for_each(|path| watched.write(path, "x = 1\n"));
@@ -72,7 +74,7 @@ impl Watched {
     }
 
     fn start(mut self) -> Self {
-        self.tree = Some(WatchedTree::start(&self.worktree(), &self.policy(), &self.settings).expect("watched"));
+        self.tree = Some(WatchedTree::start_with(self.reach, &self.worktree(), &self.policy(), &self.settings).expect("watched"));
         self
     }
 
@@ -146,6 +148,31 @@ fn writes_renames_and_removals_are_told() {
     std::fs::remove_file(watched.path("a.py")).expect("removed");
     watched.until(&["a.py"]);
     assert_eq!(watched.told(), Vec::<String>::new());
+}
+
+#[test]
+fn one_watch_of_the_whole_tree_tells_the_same() {
+    let mut watched = Watched::new(&["a.py", "pkg/b.py", "generated/x/y.js"]);
+    watched.reach = Reach::Tree;
+    watched.write(".gitignore", "generated/\n");
+    watched.git(&["init", "-q"]);
+    watched = watched.start();
+    assert_eq!(watched.tree().health(), Health::Ok);
+    watched.write("pkg/b.py", "y = 2\n");
+    assert_eq!(watched.until(&["pkg/b.py"]), ["pkg/b.py"]);
+    watched.write("generated/x/y.js", "changed");
+    watched.write("generated/new/z.js", "new");
+    assert_eq!(watched.told(), Vec::<String>::new());
+    watched.write("new/c.py", "");
+    watched.until(&["new"]);
+    watched.sees("new/c.py");
+    std::fs::remove_file(watched.path("a.py")).expect("removed");
+    watched.until(&["a.py"]);
+    watched.git(&["add", "-A"]);
+    watched.until(&["*"]);
+    watched.write(".gitignore", "");
+    watched.until(&["*"]);
+    watched.sees("generated/x/y.js");
 }
 
 #[test]
@@ -415,7 +442,7 @@ fn where_events_are_too_many_to_ask_for_it_is_looked_at() {
     watched.settings.max_directories = 2;
     watched = watched.start();
     let health = watched.tree().health().to_string();
-    assert!(health.starts_with("degraded: ") && health.contains("fs.inotify.max_user_watches"), "{health}");
+    assert!(health.starts_with("degraded: ") && health.contains("`watch.max_directories`"), "{health}");
     watched.write("b/c.py", "longer than before\n");
     assert_eq!(watched.until(&["b/c.py"]), ["b/c.py"]);
     watched.write("new/f.py", "");

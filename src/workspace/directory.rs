@@ -196,7 +196,7 @@ impl Names {
     }
 
     fn add(&mut self, directory: BorrowedFd<'_>, name: &CStr, file_type: FileType) {
-        if matches!(name.to_bytes(), b"." | b".." | b".git") {
+        if matches!(name.to_bytes(), b"." | b"..") || is_git(name.to_bytes()) {
             return;
         }
         let kind = match file_type {
@@ -221,6 +221,11 @@ impl Names {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], Kind)> {
         self.found.iter().map(|(range, kind)| (&self.text[range.clone()], *kind))
     }
+}
+
+/// Returns whether a name is that of Git's own directory, however it is written where the system does not tell these apart.
+fn is_git(name: &[u8]) -> bool {
+    if cfg!(target_os = "macos") { name.eq_ignore_ascii_case(b".git") } else { name == b".git" }
 }
 
 /// Reads a small regular file whole; `None` when there is none at this path or it is larger than `limit`.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{CWD, Mode, OFlags, Stat};
+use rustix::fs::{CWD, Dev, Mode, OFlags, Stat};
 
 use crate::model::RepoPath;
 
@@ -33,7 +33,7 @@ const SETTLED: i64 = 3;
 pub(super) struct Seals {
     /// Keeps the file system mounted, so that its device number means it and nothing else.
     _root: OwnedFd,
-    device: u64,
+    device: Dev,
     clock: Clock,
     /// Moves on when all seals before are void.
     epoch: AtomicU64,

@@ -24,7 +24,7 @@ impl Meter {
 
     /// Returns the resident memory of it and its living children, or the highest that each of them had.
     pub fn memory(self, kind: Memory) -> u64 {
-        self.all().filter_map(|pid| memory_of(&pid.to_string(), kind)).sum()
+        self.all().filter_map(|pid| memory_of(pid, kind)).sum()
     }
 
     /// Returns the bytes that it alone caused to be written to disks, and those that it handed to the system to write.
@@ -65,12 +65,12 @@ fn process_cpu(_: u32) -> Duration {
     Duration::ZERO
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn a_process_is_seen_from_outside() {
         let meter = Meter::of(std::process::id());
         let before = meter.cpu();

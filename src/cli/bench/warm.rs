@@ -88,7 +88,7 @@ impl Warm {
 
     /// Returns the resident memory of the daemon, that of its parsers included, and the highest of both.
     pub fn memory(&self) -> [u64; 3] {
-        let own = crate::parse::memory_of(&self.client.greeting.pid.to_string(), Memory::Resident).unwrap_or(0);
+        let own = crate::parse::memory_of(self.client.greeting.pid, Memory::Resident).unwrap_or(0);
         [own, self.meter.memory(Memory::Resident), self.meter.memory(Memory::Peak)]
     }
 }

@@ -107,7 +107,8 @@ fn run(stream: &UnixStream, shared: &Shared, call: Call) -> io::Result<()> {
                 // A defect; the client finds out by itself that there is no exit.
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(io::Error::other("the request ended without an answer")),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if protocol::wait(stream, PollFlags::empty(), Some(Duration::ZERO))?.intersects(GONE) {
+                    // Some systems tell of an end only who asks for it.
+                    if protocol::wait(stream, PollFlags::HUP, Some(Duration::ZERO))?.intersects(GONE) {
                         return Err(io::ErrorKind::BrokenPipe.into());
                     }
                     let progress = onlooker.read().filter(|_| is_seen);

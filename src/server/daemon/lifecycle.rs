@@ -5,7 +5,6 @@
 
 use std::io;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,8 +12,8 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::parse::{Memory, memory_of};
-use crate::server::memory;
+use crate::parse::{Memory, memory_in_use};
+use crate::server::{descriptors, memory};
 
 use super::place::{self, Claim, Place};
 use super::{Report, Service, connection};
@@ -108,7 +107,7 @@ impl Shared {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             build: self.build.clone(),
             uptime_seconds: self.started.elapsed().as_secs(),
-            memory_bytes: memory_of("self", Memory::Resident),
+            memory_bytes: memory_in_use(Memory::Resident),
             clients,
             answered,
             working: running,
@@ -154,6 +153,7 @@ impl Drop for Connected {
 /// When another one is there, or the system refuses.
 pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, DaemonError> {
     memory::keep_little();
+    descriptors::raise();
     place::name_process();
     let place = &options.place;
     let claim = place.take().map_err(DaemonError::Place)?.ok_or(DaemonError::Runs)?;
@@ -186,7 +186,7 @@ pub fn run(options: &Options, service: Arc<dyn Service>) -> Result<Ended, Daemon
             Err(RecvTimeoutError::Disconnected) => break "nobody can ask any more",
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if let Some(why) = is_over(&shared, &claim, socket, place.cache_dir(), &mut cache) {
+        if let Some(why) = is_over(&shared, &claim, socket, place, &mut cache) {
             break why;
         }
         let has_let_go = shared.service().rest();
@@ -214,20 +214,20 @@ fn is_over(
     shared: &Shared,
     claim: &Claim,
     socket: Option<(u64, u64)>,
-    cache_dir: &Path,
+    place: &Place,
     cache: &mut Option<(u64, u64)>,
 ) -> Option<&'static str> {
     if claim.identity() != socket {
         return Some("its socket is gone");
     }
-    let found = place::identity(cache_dir);
+    let found = place::identity(place.cache_dir());
     // It may be made by the first build.
     if cache.is_some() && *cache != found {
         return Some("the cache is gone");
     }
     *cache = found;
     // Another one is installed; clients of this build are gone, or about to be.
-    if place::is_replaced() && shared.state().running == 0 {
+    if place.is_replaced() && shared.state().running == 0 {
         return Some("its program is gone");
     }
     shared.is_idle().then_some("nobody asked for long")

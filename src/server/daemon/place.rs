@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -51,6 +51,16 @@ impl Place {
 
     pub fn cache_dir(&self) -> &Path {
         &self.cache_dir
+    }
+
+    /// Returns whether the file of the running program has no name any more, or is another by now.
+    pub fn is_replaced(&self) -> bool {
+        if cfg!(target_os = "linux") {
+            // The image that runs is found without a name, and is the same for ever.
+            fs::metadata(running_program()).is_ok_and(|found| found.nlink() == 0)
+        } else {
+            build() != self.build
+        }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -261,7 +271,7 @@ pub fn is_own_peer(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     #[cfg(target_os = "linux")]
     {
-        rustix::net::sockopt::socket_peercred(stream.as_fd()).is_ok_and(|peer| peer.uid.as_raw() == own)
+        rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid.as_raw() == own)
     }
     #[cfg(not(target_os = "linux"))]
     {
@@ -274,19 +284,55 @@ pub fn is_own_peer(stream: &UnixStream) -> bool {
 
 /// Returns the process at the other end, if it is one of this program and of this user.
 pub fn peer_of_this_program(stream: &UnixStream) -> Option<u32> {
-    #[cfg(target_os = "linux")]
-    {
-        let peer = rustix::net::sockopt::socket_peercred(stream.as_fd()).ok()?;
-        let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
-        let identity = |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-        let theirs = identity(PathBuf::from(format!("/proc/{pid}/exe")));
-        (is_own_peer(stream) && theirs.is_some() && theirs == identity(running_program())).then_some(pid)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = stream;
-        None
-    }
+    let pid = peer_process(stream)?;
+    let identity = |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let theirs = identity(program_of(pid)?);
+    (is_own_peer(stream) && theirs.is_some() && theirs == identity(running_program())).then_some(pid)
+}
+
+#[cfg(target_os = "linux")]
+fn peer_process(stream: &UnixStream) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+}
+
+#[cfg(target_os = "linux")]
+fn program_of(pid: u32) -> Option<PathBuf> {
+    Some(PathBuf::from(format!("/proc/{pid}/exe")))
+}
+
+#[cfg(target_os = "macos")]
+fn peer_process(stream: &UnixStream) -> Option<u32> {
+    use std::os::fd::AsRawFd;
+    let mut pid: libc::pid_t = 0;
+    let mut size = libc::socklen_t::try_from(size_of::<libc::pid_t>()).ok()?;
+    // SAFETY: the descriptor is open for as long as the stream is borrowed, and both pointers are to live locals of the size that is told.
+    let told = unsafe {
+        let (level, what) = (libc::SOL_LOCAL, libc::LOCAL_PEERPID);
+        libc::getsockopt(stream.as_raw_fd(), level, what, (&raw mut pid).cast(), &raw mut size)
+    };
+    if told == 0 { u32::try_from(pid).ok() } else { None }
+}
+
+#[cfg(target_os = "macos")]
+fn program_of(pid: u32) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let pid = libc::c_int::try_from(pid).ok()?;
+    let mut path = vec![0_u8; usize::try_from(libc::PROC_PIDPATHINFO_MAXSIZE).ok()?];
+    // SAFETY: the pointer is to a live buffer of the size that is told.
+    let length = unsafe { libc::proc_pidpath(pid, path.as_mut_ptr().cast(), u32::try_from(path.len()).ok()?) };
+    path.truncate(usize::try_from(length).ok().filter(|length| *length > 0)?);
+    Some(std::ffi::OsString::from_vec(path).into())
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn peer_process(_: &UnixStream) -> Option<u32> {
+    None
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn program_of(_: u32) -> Option<PathBuf> {
+    None
 }
 
 /// Tells a process to end, and lets it run if it is stopped.
@@ -320,11 +366,6 @@ fn build() -> String {
         }
     }
     letters(record)
-}
-
-/// Returns whether the file of the running program has no name any more.
-pub fn is_replaced() -> bool {
-    cfg!(target_os = "linux") && fs::metadata(running_program()).is_ok_and(|found| found.nlink() == 0)
 }
 
 /// Returns a digest of the cache and of what decides which files a process finds at a path and may read: a daemon must see what the client

@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::{Semaphore, watch};
 
 use crate::config::{ConfigError, Environment};
 use crate::engine::Desks;
-use crate::server::memory;
+use crate::server::{descriptors, memory};
 
 use super::connection;
 use super::door::Door;
@@ -32,8 +31,6 @@ const FAREWELL: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_secs(1);
 /// Work has the room for recursion that the first thread of a process has.
 const STACK: usize = 8 << 20;
-/// Descriptors for connections, readers and looks at worktrees.
-const DESCRIPTORS: u64 = 8192;
 
 /// What is served, and where.
 #[derive(Clone, Debug)]
@@ -134,7 +131,7 @@ impl Server {
     /// When the system refuses a thread or the signals.
     pub fn run(self) -> Result<(), HttpError> {
         memory::keep_little();
-        raise_descriptors();
+        descriptors::raise();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(2).max_blocking_threads(routes::THREADS).thread_stack_size(STACK).thread_name("http").enable_all();
         let runtime = builder.build().map_err(HttpError::System)?;
@@ -206,17 +203,6 @@ async fn tidy(surface: Arc<Surface>, unload: Duration) {
         };
         // A defect of it is told by the log, and it is tried again.
         let _ = tokio::task::spawn_blocking(work).await;
-    }
-}
-
-/// Many systems give a process fewer descriptors than it may have.
-fn raise_descriptors() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
-    if current.is_some_and(|current| current < wanted)
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
-    {
-        tracing::warn!(%error, "few connections can be taken at once");
     }
 }
 

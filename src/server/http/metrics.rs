@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::parse::{Memory, memory_of};
+use crate::parse::{Memory, memory_in_use};
 
 /// Upper bounds of the buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -88,7 +88,7 @@ impl Metrics {
     /// Returns the text of all figures, while so much waits or runs.
     pub fn text(&self, present: u64) -> String {
         self.running.set(present);
-        self.memory.set(memory_of("self", Memory::Resident).unwrap_or(0));
+        self.memory.set(memory_in_use(Memory::Resident).unwrap_or(0));
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("writing to a string");
         out
