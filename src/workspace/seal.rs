@@ -90,6 +90,7 @@ impl Seals {
 
     /// Seals what changed just now, too: for tests, where the file system tells any two changes apart.
     #[cfg(test)]
+    #[cfg(target_os = "linux")]
     pub(super) fn at_once(self) -> Self {
         Self { settled: 0, ..self }
     }
