@@ -1,5 +1,6 @@
 //! The tests of behaviour, one binary: each module is one area and drives the built program or reads the sources.
 
+mod agent;
 mod background;
 mod bad_input;
 mod commands;
@@ -16,6 +17,7 @@ mod http;
 mod in_process;
 mod kills;
 mod layering;
+mod leaving;
 mod limits;
 mod mcp;
 mod mixed;

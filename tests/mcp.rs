@@ -1,186 +1,19 @@
 //! `sextant mcp`: raw messages over the standard streams of the built program.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::process::Stdio;
+use std::sync::mpsc;
 
 use rustix::fs::{FlockOperation, flock};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::background::{CAP, Daemon, wait};
+use crate::agent::{CURRENT, Called, Client, OLDER, OLDEST, initialize};
+use crate::background::{CAP, Daemon};
 use crate::program::{PROGRAM, indexed};
 use crate::sandbox::Sandbox;
-
-/// A client that speaks one revision of the protocol.
-struct Client {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-    revision: &'static str,
-    asked: u64,
-    /// What the server said beside answers, in order.
-    told: Vec<Value>,
-}
-
-const CURRENT: &str = "2026-07-28";
-const OLDER: &str = "2025-11-25";
-const OLDEST: &str = "2025-06-18";
-
-impl Client {
-    fn start(mut command: Command, revision: &'static str) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
-        let (input, output) = (child.stdin.take(), child.stdout.take().expect("it is piped"));
-        let (send, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines() {
-                if send.send(line.expect("text")).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { child, input, lines, revision, asked: 0, told: Vec::new() }
-    }
-
-    /// Starts the program in a sandbox, without a daemon, and greets it.
-    fn in_sandbox(sandbox: &Sandbox, revision: &'static str) -> Self {
-        let mut client = Self::start(sandbox.program(&["mcp", "--no-daemon"]), revision);
-        client.greet();
-        client
-    }
-
-    fn greet(&mut self) {
-        if self.revision != CURRENT {
-            let answer = self.ask("initialize", initialize(self.revision, &json!({})));
-            assert_eq!(answer["result"]["protocolVersion"], self.revision);
-            self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        }
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().expect("it is open"), "{message}").expect("it reads");
-    }
-
-    /// Returns the next message, whatever it is.
-    fn next(&mut self) -> Value {
-        let line = self.lines.recv_timeout(CAP).expect("it says something");
-        let value: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        assert_eq!(value["jsonrpc"], "2.0", "{line}");
-        value
-    }
-
-    /// Sends a request. Returns its id.
-    fn request(&mut self, method: &str, mut params: Value) -> u64 {
-        self.asked += 1;
-        if self.revision == CURRENT && method != "initialize" {
-            let meta = &mut params["_meta"];
-            meta["io.modelcontextprotocol/protocolVersion"] = CURRENT.into();
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "0"});
-        }
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}));
-        self.asked
-    }
-
-    /// Returns the answer to a request, as it was written.
-    fn line_of(&mut self, id: u64) -> String {
-        loop {
-            let line = self.lines.recv_timeout(CAP).expect("it answers");
-            let value: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            if value["id"] == id && value.get("method").is_none() {
-                return line;
-            }
-            self.told.push(value);
-        }
-    }
-
-    fn answer_of(&mut self, id: u64) -> Value {
-        serde_json::from_str(&self.line_of(id)).expect("JSON")
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        let id = self.request(method, params);
-        self.answer_of(id)
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) -> Called {
-        let id = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
-        Called::of(&self.line_of(id))
-    }
-
-    /// Closes the input. Returns how the program ended and the messages that came until then.
-    fn end(mut self) -> (Option<i32>, Vec<Value>) {
-        drop(self.input.take());
-        let mut status = None;
-        wait("the server is gone", || {
-            status = self.child.try_wait().expect("it is ours");
-            status.is_some()
-        });
-        let rest = self.lines.iter().map(|line| serde_json::from_str(&line).expect("JSON")).collect();
-        (status.and_then(|status| status.code()), rest)
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn initialize(revision: &str, capabilities: &Value) -> Value {
-    json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "test", "version": "0"}})
-}
-
-/// The result of a call.
-#[derive(Debug)]
-struct Called {
-    text: String,
-    /// As it was written.
-    structured: String,
-    failed: bool,
-}
-
-impl Called {
-    #[track_caller]
-    fn of(line: &str) -> Self {
-        #[derive(Deserialize)]
-        struct Answer {
-            result: Outcome,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Outcome {
-            content: Vec<Value>,
-            structured_content: Box<RawValue>,
-            is_error: bool,
-        }
-        let Answer { result } = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        assert_eq!(result.content.len(), 1);
-        let text = result.content[0]["text"].as_str().expect("text").to_owned();
-        Self { text, structured: result.structured_content.get().to_owned(), failed: result.is_error }
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.structured).expect("JSON")
-    }
-
-    fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
-    }
-
-    /// Returns the names of the items.
-    fn names(&self) -> String {
-        let json = self.json();
-        let items = json["items"].as_array().unwrap_or_else(|| panic!("{self:?}"));
-        let name = |item: &Value| item["qualified_name"].as_str().or(item["path"].as_str()).unwrap_or_default().to_owned();
-        items.iter().map(name).collect::<Vec<_>>().join(" ")
-    }
-}
 
 /// Takes away what differs from run to run.
 fn plain(text: &str) -> String {
@@ -527,6 +360,40 @@ fn calls_tell_their_progress_run_side_by_side_and_can_be_given_up() {
         let (status, rest) = client.end();
         assert_eq!((status, rest.len()), (Some(0), 0));
         sandbox.write("use.py", "from lib import f\n\n\ndef g():\n    return f()\n");
+    }
+}
+
+#[test]
+fn progress_says_how_much_is_done_of_how_much() {
+    let sandbox = indexed();
+    let config = sandbox.path().join("sextant.toml");
+    fs::write(&config, "[limits]\nparse_seconds = 2\n").expect("written");
+    sandbox.write("slow.py", "# fault: stall\n");
+    sandbox.git(&["add", "--all"]);
+    let stalls = [("SEXTANT_PARSER_FAULT", "file")];
+    for daemon in [None, Some(Daemon::start_with(&sandbox, &stalls))] {
+        let mut command = sandbox.program(if daemon.is_some() { &["mcp"] } else { &["mcp", "--no-daemon"] });
+        command.arg("--config").arg(&config).envs(stalls);
+        let mut client = Client::start(command, CURRENT);
+        let rebuild = json!({"name": "sync", "arguments": {"rebuild": true}, "_meta": {"progressToken": "p"}});
+        let sync = client.request("tools/call", rebuild);
+        let answer = client.answer_of(sync);
+        assert_eq!(answer["result"]["structuredContent"]["failed_files"], 1, "{answer}");
+        let told: Vec<(f64, f64, &str)> = client
+            .told
+            .iter()
+            .map(|told| {
+                let params = &told["params"];
+                let total = params["total"].as_f64().unwrap_or(f64::INFINITY);
+                (params["progress"].as_f64().expect("a number"), total, params["message"].as_str().expect("text"))
+            })
+            .collect();
+        assert!(told.windows(2).all(|pair| pair[0].0 < pair[1].0), "it grows: {told:?}");
+        assert!(told.iter().all(|(done, total, _)| done <= total), "{told:?}");
+        assert!(told.iter().any(|(_, total, message)| *total >= 3.0 && message.starts_with("parsed 0 of 3 files")), "{told:?}");
+        // At most two a second, of some seconds.
+        assert!((3..40).contains(&told.len()), "{told:?}");
+        assert_eq!(client.end().0, Some(0));
     }
 }
 

@@ -62,7 +62,7 @@ fn start(sandbox: &Sandbox, arguments: &[&str]) -> (Child, Terminal) {
 }
 
 /// Takes the lock of builds, so that who wants to build waits.
-fn hold_builds(sandbox: &Sandbox) -> File {
+pub fn hold_builds(sandbox: &Sandbox) -> File {
     let bindings = std::fs::read_dir(sandbox.path().join("cache/sextant")).expect("there is a cache");
     let mut locks = bindings.filter_map(|entry| Some(entry.ok()?.path().join("build.lock"))).filter(|path| path.exists());
     let lock = File::open(locks.next().expect("a build was here")).expect("it is readable");

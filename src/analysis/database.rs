@@ -556,8 +556,8 @@ impl Database {
     /// As [`Self::resolve_all`].
     pub fn edges(&self, path: &RepoPath) -> Result<Option<Arc<FileEdges>>, AnalysisError> {
         let Some(file) = self.handle.source_file(path.as_str()) else { return Ok(None) };
-        self.prepare(1, &self.present(), &NEVER, &Headway::default())?;
-        Ok(run(1, &self.handle, &[file], &NEVER, file_edges)?.pop())
+        self.prepare(1, &self.present(), &never, &Headway::default())?;
+        Ok(run(1, &self.handle, &[file], &never, file_edges)?.pop())
     }
 
     /// Returns the edges of all source files, resolved on `threads` threads.
@@ -565,18 +565,14 @@ impl Database {
     /// # Errors
     /// [`AnalysisError::Panicked`] when a language's rules broke down; inputs and memos stay as they are.
     pub fn resolve_all(&mut self, threads: usize, headway: &Headway) -> Result<Resolved, AnalysisError> {
-        self.resolve(threads, &NEVER, headway)
+        self.resolve_unless(threads, &never, headway)
     }
 
-    /// As [`Self::resolve_all`], until `stop` is set; what was resolved by then is remembered.
+    /// As [`Self::resolve_all`], until `stop` says so; what was resolved by then is remembered.
     ///
     /// # Errors
     /// As [`Self::resolve_all`]; [`AnalysisError::Interrupted`] when it was stopped.
-    pub fn resolve_unless(&mut self, threads: usize, stop: &AtomicBool) -> Result<Resolved, AnalysisError> {
-        self.resolve(threads, stop, &Headway::default())
-    }
-
-    fn resolve(&mut self, threads: usize, stop: &AtomicBool, headway: &Headway) -> Result<Resolved, AnalysisError> {
+    pub fn resolve_unless(&mut self, threads: usize, stop: &Stop<'_>, headway: &Headway) -> Result<Resolved, AnalysisError> {
         let was_partial = self.handle.shared.partial.swap(false, Ordering::Relaxed);
         *self.handle.shared.remembered.write().unwrap_or_else(PoisonError::into_inner) = None;
         let resolved = self.resolve_whole(threads, stop, headway);
@@ -587,7 +583,7 @@ impl Database {
         resolved
     }
 
-    fn resolve_whole(&mut self, threads: usize, stop: &AtomicBool, headway: &Headway) -> Result<Resolved, AnalysisError> {
+    fn resolve_whole(&mut self, threads: usize, stop: &Stop<'_>, headway: &Headway) -> Result<Resolved, AnalysisError> {
         let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
         let only_bodies = self.settled.is_some();
         let edges = match self.settled.take() {
@@ -626,22 +622,26 @@ impl Database {
     }
 
     /// Returns the edges of those files that the changes since the last state reach, and of the `wanted` ones; for a database that was
-    /// resumed.
+    /// resumed. Ends once `stop` says so.
     ///
     /// # Errors
-    /// As [`Self::resolve_all`]; [`AnalysisError::Facts`] when the loader failed.
-    pub fn resolve_reached(&mut self, threads: usize, wanted: &BTreeSet<RepoPath>) -> Result<Resolved, AnalysisError> {
+    /// As [`Self::resolve_unless`]; [`AnalysisError::Facts`] when the loader failed.
+    pub fn resolve_reached(
+        &mut self,
+        threads: usize,
+        wanted: &BTreeSet<RepoPath>,
+        stop: &Stop<'_>,
+    ) -> Result<Resolved, AnalysisError> {
         let before = self.handle.shared.resolutions.load(Ordering::Relaxed);
         let files = self.present();
         let traces = self.traces.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (traces, pending) = (&*traces, &self.pending);
-        let reached =
-            run(1, &self.handle, &[()], &NEVER, |db, ()| revisit(db, traces, pending, &files))?.pop().unwrap_or_default();
+        let reached = run(1, &self.handle, &[()], stop, |db, ()| revisit(db, traces, pending, &files))?.pop().unwrap_or_default();
         self.check_facts()?;
         let reached: BTreeSet<&RepoPath> = reached.iter().map(|file| file.path(&self.handle)).chain(wanted).collect();
         let files: Vec<_> = reached.iter().filter_map(|path| self.handle.source_file(path.as_str())).collect();
         let files: Vec<_> = files.into_iter().filter(|file| file.content(&self.handle) != Content::Absent).collect();
-        let edges = run(threads, &self.handle, &files, &NEVER, |db, file| {
+        let edges = run(threads, &self.handle, &files, stop, |db, file| {
             drop(file_module_name(db, file));
             file_edges(db, file)
         })?;
@@ -658,7 +658,7 @@ impl Database {
     pub fn image(&mut self) -> Result<Vec<u8>, AnalysisError> {
         let files = self.present();
         let (traces, pending) = (&self.traces, &self.pending);
-        let mut images = run(1, &self.handle, &[()], &NEVER, |db, ()| {
+        let mut images = run(1, &self.handle, &[()], &never, |db, ()| {
             let mut traces = traces.lock().unwrap_or_else(PoisonError::into_inner);
             if !db.is_partial() {
                 // Nobody may have asked since something changed by which they are others.
@@ -678,7 +678,7 @@ impl Database {
         edges: AllEdges,
         touched: &BTreeSet<RepoPath>,
         threads: usize,
-        stop: &AtomicBool,
+        stop: &Stop<'_>,
     ) -> Result<AllEdges, AnalysisError> {
         let files: Vec<_> = touched.iter().filter_map(|path| self.handle.source_file(path.as_str())).collect();
         if files.is_empty() {
@@ -704,7 +704,7 @@ impl Database {
 
     /// Brings up to date what edges stand on, in the order of dependence: solved bottom up, no query waits for a long chain of others,
     /// neither when it runs nor when it is verified.
-    fn prepare(&self, threads: usize, files: &[SourceFile], stop: &AtomicBool, headway: &Headway) -> Result<(), AnalysisError> {
+    fn prepare(&self, threads: usize, files: &[SourceFile], stop: &Stop<'_>, headway: &Headway) -> Result<(), AnalysisError> {
         run(threads, &self.handle, files, stop, |db, file| {
             headway.add(1);
             let module = file_module(db, file);
@@ -750,15 +750,20 @@ const PASSES: u64 = 3;
 /// Files a thread takes at a time.
 const CHUNK: usize = 16;
 
+/// Says whether work is to end before it is done; asked before each file.
+pub type Stop<'s> = dyn Fn() -> bool + Sync + 's;
+
 /// For what is not to be stopped.
-static NEVER: AtomicBool = AtomicBool::new(false);
+fn never() -> bool {
+    false
+}
 
 /// Runs a query for every item on several threads, each with a handle of its own; the results come in the order of the items.
 fn run<I: Copy + Sync, R: Send>(
     threads: usize,
     handle: &Handle,
     items: &[I],
-    stop: &AtomicBool,
+    stop: &Stop<'_>,
     query: impl Fn(&dyn Db, I) -> R + Sync,
 ) -> Result<Vec<R>, AnalysisError> {
     let next = AtomicUsize::new(0);
@@ -769,7 +774,7 @@ fn run<I: Copy + Sync, R: Send>(
             let start = next.fetch_add(CHUNK, Ordering::Relaxed);
             let Some(chunk) = items.get(start..items.len().min(start + CHUNK)).filter(|chunk| !chunk.is_empty()) else { break };
             for (offset, &item) in chunk.iter().enumerate() {
-                if stop.load(Ordering::Relaxed) {
+                if stop() {
                     return None;
                 }
                 found.push((start + offset, query(&handle, item)));

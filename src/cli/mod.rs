@@ -25,7 +25,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::{self, Config, ConfigError, Environment};
-use crate::engine::{Desk, Desks, Onlooker};
+use crate::engine::{Desk, Desks, Guest, Onlooker};
 
 use arguments::{Arguments, Color, Command, Global};
 pub use failure::{Exit, Failure};
@@ -112,7 +112,7 @@ impl Session {
         Self { goes_on: false, ..Self::at(Arc::new(Desks::new(1).recording())) }
     }
 
-    /// Returns the same with somebody who looks on at the desks that its commands come to.
+    /// Returns the same with somebody who looks on at the desks that its commands come to, and for whom alone they are done.
     #[must_use]
     pub fn seen_by(self, onlooker: &Arc<Onlooker>) -> Self {
         Self { onlooker: Arc::clone(onlooker), ..self }
@@ -154,18 +154,18 @@ impl Session {
     }
 
     /// Returns the desk of the scope that the flags choose.
-    fn desk(&mut self, global: &Global, environment: &Environment) -> Result<Arc<Desk>, Failure> {
+    fn desk(&mut self, global: &Global, environment: &Environment) -> Result<Guest, Failure> {
         let selection = config::Selection { root: global.root.clone(), scope: global.scope.clone() };
         self.desk_of(global, environment, |config| config.scope(&selection, environment))
     }
 
     /// Returns the desk of the scope that holds a directory.
-    fn desk_at(&mut self, global: &Global, directory: &Path, environment: &Environment) -> Result<Arc<Desk>, Failure> {
+    fn desk_at(&mut self, global: &Global, directory: &Path, environment: &Environment) -> Result<Guest, Failure> {
         self.desk_of(global, environment, |config| config.scope_at(directory, environment))
     }
 
     /// Returns the desk of a configured scope.
-    fn desk_named(&mut self, global: &Global, scope: &str, environment: &Environment) -> Result<Arc<Desk>, Failure> {
+    fn desk_named(&mut self, global: &Global, scope: &str, environment: &Environment) -> Result<Guest, Failure> {
         let selection = config::Selection { root: None, scope: Some(scope.to_owned()) };
         self.desk_of(global, environment, |config| config.scope(&selection, environment))
     }
@@ -175,14 +175,14 @@ impl Session {
         global: &Global,
         environment: &Environment,
         choose: impl FnOnce(&Config) -> Result<config::Scope, ConfigError>,
-    ) -> Result<Arc<Desk>, Failure> {
+    ) -> Result<Guest, Failure> {
         let config = Config::load(global.config.as_deref(), environment).map_err(|error| Failure::of_config(&error))?;
         let scope = choose(&config).map_err(|error| Failure::of_config(&error))?;
         let is_implicit = scope.implicit;
         let desk = self.desks.desk(&config, &scope, &environment.parsers).map_err(|error| Failure::of_engine(&error))?;
         self.onlooker.attend(&desk);
         self.last = Some(Last { config, is_implicit, desk: Arc::clone(&desk) });
-        Ok(desk)
+        Ok(Guest::who_sees(desk, &self.onlooker))
     }
 
     /// Returns whether the configuration of the desk has a question of an agent build an index where there is none.

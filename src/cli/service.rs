@@ -98,15 +98,14 @@ impl Service for Commands {
         said
     }
 
-    fn query(&self, question: Question) -> String {
+    fn query(&self, question: Question, onlooker: &Arc<Onlooker>) -> String {
         let Question { scope, root, config, on_stale, request } = question;
         let mut line: Vec<OsString> = ["sextant", "query", "--request-file=-"].map(OsString::from).into();
         line.extend(scope.map(|scope| flag("--scope=", scope)));
         line.extend(root.map(|root| flag("--root=", root.into_os())));
         line.extend(config.map(|config| flag("--config=", config.into_os())));
         line.extend(on_stale.map(|policy| flag("--on-stale=", policy)));
-        let (said, finish) =
-            self.perform(&line, self.environment.clone(), false, request.get().as_bytes().to_vec(), &Arc::default());
+        let (said, finish) = self.perform(&line, self.environment.clone(), false, request.get().as_bytes().to_vec(), onlooker);
         if let Some(code) = finish.code {
             return format!(r#"{{"error":{{"code":"{code}"}}}}"#);
         }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -14,7 +13,7 @@ use dashmap::DashMap;
 use tracing::debug_span;
 
 use crate::analysis::{AnalysisError, FileInput, Standing, Update};
-use crate::model::{ContentHash, FileFacts, RepoPath, codec};
+use crate::model::{Cancel, ContentHash, Demand, FileFacts, Headway, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::Cache;
 use crate::watch::Hint;
@@ -24,20 +23,6 @@ use super::intake::{FactsKey, Fresh, Reading, claim};
 use super::progress::Step;
 use super::scope::Scope;
 use super::sync::{Memory, cache_key, included_entries};
-
-/// Lets another thread end a preparation early; what was done by then stays done.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// What a preparation did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +47,8 @@ pub(super) fn prepare(
     let span = debug_span!("prepare", files = tracing::field::Empty, resolved = tracing::field::Empty);
     let _entered = span.enter();
     let mut prepared = Prepared::default();
-    let deadline = Instant::now() + scope.limits().build();
+    // What was read when it is cancelled is made use of.
+    let demand = Demand::until(Instant::now() + scope.limits().build());
     parser.begin();
     let facts_cache = cache.facts();
     let (sources, texts, failed) = (memory.database.facts_store(), &memory.texts, &memory.failed);
@@ -89,9 +75,9 @@ pub(super) fn prepare(
                 let reading = Reading::of(scope.languages(), path);
                 is_known(&(*hash, reading.dialect), reading)
             };
-            (scope.capture(Step::Check, deadline, &spare, &visit)?.entries, None)
+            (scope.capture(Step::Check, &demand, &spare, &visit)?.entries, None)
         }
-        Hint::Paths(paths) => (scope.capture_part(deadline, paths, &visit)?.into(), Some(paths)),
+        Hint::Paths(paths) => (scope.capture_part(&demand, paths, &visit)?.into(), Some(paths)),
     };
     let Intake { made, failure, .. } = intake;
     if let Some(error) = failure.into_inner() {
@@ -162,7 +148,7 @@ pub(super) fn prepare(
     memory.journal.note_files(&stale);
     memory.database.apply(Update { files, removed: stale.removed });
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    match memory.database.resolve_unless(threads, &cancel.0) {
+    match memory.database.resolve_unless(threads, &|| cancel.is_cancelled(), &Headway::default()) {
         Ok(resolved) => {
             prepared.resolved = resolved.resolved_files;
             memory.note_edges(&resolved);

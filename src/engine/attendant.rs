@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::model::Cancel;
 use crate::watch::{Health, Hint, HintSource, WatchError};
 
-use super::ahead::Cancel;
 use super::desk::Desk;
 
 /// How often it looks whether it is still wanted, and what the watcher says of itself.

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::{self, Config, Watch};
+use crate::model::{Cancel, Demand, Ended};
 use crate::parse::Parser;
 use crate::store::{Cache, Generation, KeptGeneration, StoreError};
 use crate::watch::{Health, Hint, WatchedTree};
 
 use super::EngineError;
-use super::ahead::{Cancel, Prepared};
+use super::ahead::Prepared;
 use super::attendant::{Attendant, Begin};
 use super::journal::Difference;
 use super::look::{Departure, Look, Looks};
@@ -112,7 +113,12 @@ impl Desk {
     /// # Errors
     /// As [`Self::sync`].
     pub fn index(&self) -> Result<BuildOutcome, Refusal> {
-        self.outcome_of(Basis::Nothing, self.scope.limits().build())
+        self.index_unless(&Cancel::default())
+    }
+
+    /// As [`Self::index`], unless who wants it goes away.
+    pub(super) fn index_unless(&self, cancel: &Cancel) -> Result<BuildOutcome, Refusal> {
+        self.outcome_of(Basis::Nothing, self.scope.limits().build(), cancel)
     }
 
     /// Brings the published generation up to date; builds the first one when there is none. Those who come while a sync runs share the
@@ -121,7 +127,7 @@ impl Desk {
     /// # Errors
     /// When the worktree cannot be read or does not come to rest, the store fails, or `build_seconds` pass; what was published stays.
     pub fn sync(&self) -> Result<BuildOutcome, Refusal> {
-        self.outcome_of(Basis::Everything, self.scope.limits().build())
+        self.sync_within(self.scope.limits().build())
     }
 
     /// Syncs as [`Self::sync`] does, within `limit` and `build_seconds`; waiting for others counts.
@@ -129,7 +135,12 @@ impl Desk {
     /// # Errors
     /// As [`Self::sync`].
     pub fn sync_within(&self, limit: Duration) -> Result<BuildOutcome, Refusal> {
-        self.outcome_of(Basis::Everything, limit.min(self.scope.limits().build()))
+        self.sync_unless(limit, &Cancel::default())
+    }
+
+    /// As [`Self::sync_within`], unless who wants it goes away.
+    pub(super) fn sync_unless(&self, limit: Duration, cancel: &Cancel) -> Result<BuildOutcome, Refusal> {
+        self.outcome_of(Basis::Everything, limit.min(self.scope.limits().build()), cancel)
     }
 
     /// Checks everything that is stored, lets go of what is damaged, and brings the index up to date as [`Self::sync`] does.
@@ -137,7 +148,12 @@ impl Desk {
     /// # Errors
     /// As [`Self::sync`].
     pub fn verify_and_sync(&self) -> Result<BuildOutcome, Refusal> {
-        self.outcome_of(Basis::Verified, self.scope.limits().build())
+        self.verify_unless(&Cancel::default())
+    }
+
+    /// As [`Self::verify_and_sync`], unless who wants it goes away.
+    pub(super) fn verify_unless(&self, cancel: &Cancel) -> Result<BuildOutcome, Refusal> {
+        self.outcome_of(Basis::Verified, self.scope.limits().build(), cancel)
     }
 
     /// Has a sync done that begins after this call, and does not wait for it, unless the index is cleared before. What comes of it is known
@@ -187,24 +203,22 @@ impl Desk {
     /// Syncs for nobody who waits.
     fn build_unasked(&self, withdrawn: Withdrawn) -> Result<Arc<Built>, Refusal> {
         let tired = Instant::now() + self.scope.limits().query();
-        self.build_at_rest(Turn::Paced, self.scope.limits().build(), None, tired, withdrawn)
+        self.build_at_rest(Turn::Paced, self.scope.limits().build(), None, tired, &Leaving::of_nobody(withdrawn))
     }
 
-    fn outcome_of(&self, basis: Basis, limit: Duration) -> Result<BuildOutcome, Refusal> {
+    fn outcome_of(&self, basis: Basis, limit: Duration, cancel: &Cancel) -> Result<BuildOutcome, Refusal> {
         let _visit = self.visit();
-        let now = Instant::now();
+        let (now, leaving) = (Instant::now(), Leaving::of(cancel));
         let built = match basis {
-            Basis::Everything => {
-                self.build_at_rest(Turn::Paced, limit, None, now + self.scope.limits().query(), Withdrawn::Never)
-            }
-            Basis::Nothing | Basis::Verified => self.build(basis, Turn::AtOnce, now + limit, limit, None, Withdrawn::Never),
+            Basis::Everything => self.build_at_rest(Turn::Paced, limit, None, now + self.scope.limits().query(), &leaving),
+            Basis::Nothing | Basis::Verified => self.build(basis, Turn::AtOnce, now + limit, limit, None, &leaving),
         };
         built.map(|built| built.outcome.clone())
     }
 
     /// Syncs for a question, which may have found out how the worktree differs. While that does not rest it is tried again, until `tired`.
-    pub(super) fn sync_from(&self, departure: Option<Departure>, tired: Instant) -> Result<Arc<Built>, Refusal> {
-        self.build_at_rest(Turn::AtOnce, self.scope.limits().build(), departure, tired, Withdrawn::Never)
+    pub(super) fn sync_from(&self, departure: Option<Departure>, tired: Instant, cancel: &Cancel) -> Result<Arc<Built>, Refusal> {
+        self.build_at_rest(Turn::AtOnce, self.scope.limits().build(), departure, tired, &Leaving::of(cancel))
     }
 
     /// Syncs, and tries it again while the worktree does not rest, with pauses in between.
@@ -214,11 +228,11 @@ impl Desk {
         limit: Duration,
         mut departure: Option<Departure>,
         tired: Instant,
-        withdrawn: Withdrawn,
+        leaving: &Leaving,
     ) -> Result<Arc<Built>, Refusal> {
         let (end, mut pause) = (Instant::now() + limit, UNREST);
         loop {
-            match self.build(Basis::Everything, turn, end, limit, departure.take(), withdrawn) {
+            match self.build(Basis::Everything, turn, end, limit, departure.take(), leaving) {
                 Err(error) if error.is_of_unrest() && Instant::now() + pause < end.min(tired) => {
                     turn = Turn::After(Instant::now() + pause);
                     pause = (pause * 2).min(PACE);
@@ -235,35 +249,37 @@ impl Desk {
         end: Instant,
         limit: Duration,
         mut departure: Option<Departure>,
-        withdrawn: Withdrawn,
+        leaving: &Leaving,
     ) -> Result<Arc<Built>, Refusal> {
+        let Leaving { cancel, withdrawn } = leaving;
+        let demand = Demand::new(end, cancel);
         loop {
             let departure = departure.take();
-            let run = |deadline: Instant| {
+            let run = |demand: Demand| {
                 let mut engine = self.engine();
                 if withdrawn.is_so(self) {
                     return Err(Arc::new(EngineError::Withdrawn));
                 }
                 let open = self.take_open().filter(|_| basis != Basis::Nothing);
-                let order = Order { basis, deadline, limit, open, departure };
+                let order = Order { basis, demand, limit, open, departure };
                 let built = engine.build(order).map(Arc::new).map_err(Arc::new);
                 if let Some(open) = engine.take_open() {
                     self.keep_open(open);
                 }
                 built
             };
-            match self.builds.pass(basis, turn, end, run) {
+            match self.builds.share(basis, turn, &demand, run) {
                 // Somebody else's was, who was to run it.
                 Some(Err(error)) if matches!(*error, EngineError::Withdrawn) && matches!(withdrawn, Withdrawn::Never) => {}
                 Some(built) => return built,
-                None => return Err(Arc::new(EngineError::Timeout { limit })),
+                None => return Err(Arc::new(EngineError::of_ended(demand.ended().unwrap_or(Ended::Late), limit))),
             }
         }
     }
 
     /// Looks at the worktree, or shares a look that begins from now on.
-    pub(super) fn look(&self, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
-        self.looks.look(&self.scope, deadline, limit)
+    pub(super) fn look(&self, demand: &Demand, limit: Duration) -> Result<Arc<Look>, EngineError> {
+        self.looks.look(&self.scope, demand, limit)
     }
 
     /// Does ahead what a sync would have to do about what a hint names, and publishes nothing: see [`Engine::prepare`].
@@ -473,6 +489,25 @@ impl Desk {
             self.engine.clear_poison();
             engine
         })
+    }
+}
+
+/// When a build is not wanted any more.
+#[derive(Debug)]
+struct Leaving {
+    cancel: Cancel,
+    withdrawn: Withdrawn,
+}
+
+impl Leaving {
+    /// When one who asked for it goes away.
+    fn of(cancel: &Cancel) -> Self {
+        Self { cancel: cancel.clone(), withdrawn: Withdrawn::Never }
+    }
+
+    /// When nobody waits for it.
+    fn of_nobody(withdrawn: Withdrawn) -> Self {
+        Self { cancel: Cancel::default(), withdrawn }
     }
 }
 

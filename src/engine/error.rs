@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::analysis::AnalysisError;
+use crate::model::Ended;
 use crate::parse::ParserError;
 use crate::store::StoreError;
 use crate::workspace::{PolicyError, WorkspaceError};
@@ -65,6 +66,9 @@ pub enum EngineError {
     Withdrawn,
     #[error("not done within {limit:?}")]
     Timeout { limit: Duration },
+    /// Nobody hears of it.
+    #[error("nobody waits any more for what was asked")]
+    Unwanted,
     /// Of work that several requests shared.
     #[error(transparent)]
     Shared(Arc<EngineError>),
@@ -74,6 +78,23 @@ impl EngineError {
     /// Returns the error of shared work as the one of a request that took part.
     pub(super) fn of_shared(error: Arc<Self>) -> Self {
         Arc::try_unwrap(error).unwrap_or_else(Self::Shared)
+    }
+
+    /// Returns why work ended that had so long and is not wanted any more.
+    pub(super) fn of_ended(ended: Ended, limit: Duration) -> Self {
+        match ended {
+            Ended::Late => Self::Timeout { limit },
+            Ended::Unwanted => Self::Unwanted,
+        }
+    }
+
+    /// Returns whether those who wanted the work were gone, which is no fault of it.
+    pub(super) fn is_of_leaving(&self) -> bool {
+        match self {
+            Self::Unwanted => true,
+            Self::Shared(error) => error.is_of_leaving(),
+            _ => false,
+        }
     }
 
     /// Returns whether the worktree changed meanwhile, so that it is worth to try again.
@@ -95,7 +116,7 @@ impl EngineError {
                 WorkspaceError::Git { .. } | WorkspaceError::Read { .. } => "repository_read_failed",
                 WorkspaceError::Limit { .. } => "repository_limit_exceeded",
                 WorkspaceError::Conflict { .. } | WorkspaceError::Unstable { .. } => "workspace_busy",
-                WorkspaceError::Timeout => "code_timeout",
+                WorkspaceError::Timeout | WorkspaceError::Unwanted => "code_timeout",
             },
             Self::Policy(_) => "code_repository_unconfigured",
             Self::BaselineUnavailable(_) => "baseline_unavailable",
@@ -104,7 +125,7 @@ impl EngineError {
                 StoreError::Missing => "code_index_missing",
                 StoreError::Sqlite { .. } => "code_storage_unavailable",
                 StoreError::CacheLimit => "code_cache_limit_exceeded",
-                StoreError::LockTimeout | StoreError::Timeout => "code_timeout",
+                StoreError::LockTimeout | StoreError::Timeout | StoreError::Unwanted => "code_timeout",
                 _ if matches!(self, Self::Read(_) | Self::Baseline(_)) => "code_storage_unavailable",
                 _ => "code_build_failed",
             },
@@ -113,7 +134,7 @@ impl EngineError {
             Self::Changed | Self::Fingerprint => "code_changed",
             Self::Busy => "workspace_busy",
             Self::Withdrawn => "code_index_missing",
-            Self::Timeout { .. } => "code_timeout",
+            Self::Timeout { .. } | Self::Unwanted => "code_timeout",
             Self::Shared(error) => error.code(),
         }
     }
@@ -121,7 +142,10 @@ impl EngineError {
 
 impl From<WorkspaceError> for EngineError {
     fn from(error: WorkspaceError) -> Self {
-        Self::Workspace(error)
+        match error {
+            WorkspaceError::Unwanted => Self::Unwanted,
+            error => Self::Workspace(error),
+        }
     }
 }
 

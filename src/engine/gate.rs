@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracing::debug_span;
 
 use crate::config::OnStale;
-use crate::model::Fingerprint;
+use crate::model::{Cancel, Demand, Fingerprint};
 use crate::store::{Generation, StoreError};
 
 use super::EngineError;
@@ -123,7 +123,17 @@ impl Desk {
     ///
     /// # Errors
     /// With the code that the contract has for it: see [`EngineError::code`].
-    pub fn ask<R>(&self, admission: Admission, mut operation: impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, Arc<EngineError>> {
+    pub fn ask<R>(&self, admission: Admission, operation: impl FnMut(&Snapshot) -> R) -> Result<Answer<R>, Arc<EngineError>> {
+        self.ask_unless(admission, &Cancel::default(), operation)
+    }
+
+    /// As [`Self::ask`]; ends at the next step once who asks goes away.
+    pub(super) fn ask_unless<R>(
+        &self,
+        admission: Admission,
+        cancel: &Cancel,
+        mut operation: impl FnMut(&Snapshot) -> R,
+    ) -> Result<Answer<R>, Arc<EngineError>> {
         if !self.scope().enabled() {
             return Err(EngineError::Disabled.into());
         }
@@ -133,17 +143,17 @@ impl Desk {
         let tired = Instant::now() + admission.limit;
         let mut synced: Option<Arc<Built>> = None;
         if admission.on_stale == OnStale::Sync && self.cache().has_damage_mark() {
-            synced = Some(self.sync_from(None, tired)?);
+            synced = Some(self.sync_from(None, tired, cancel)?);
         }
         // What the worktree was after the request arrived, as far as a sync has seen it.
         let mut seen = synced.as_ref().map(|built| Arc::clone(&built.look));
         let mut attempts = 0;
-        let mut deadline = Instant::now() + admission.limit;
+        let mut demand = Demand::new(Instant::now() + admission.limit, cancel);
         loop {
             attempts += 1;
             let syncs = admission.on_stale == OnStale::Sync;
             let may_sync = syncs && (attempts < MOST_ATTEMPTS || Instant::now() < tired);
-            let departure = match self.admit(admission, deadline, seen.take(), &mut taken, &mut operation) {
+            let departure = match self.admit(admission, &demand, seen.take(), &mut taken, &mut operation) {
                 Ok(Some(answer)) => {
                     return Ok(Answer { synced: synced.map(|built| built.outcome.clone()), ..answer });
                 }
@@ -157,10 +167,10 @@ impl Desk {
                 Err(Refused::Stale(_)) => return Err(EngineError::Changed.into()),
                 Err(Refused::Error(error)) => return Err(error.into()),
             };
-            let built = self.sync_from(departure, tired)?;
+            let built = self.sync_from(departure, tired, cancel)?;
             seen = Some(Arc::clone(&built.look));
             synced = Some(built);
-            deadline = Instant::now() + admission.limit;
+            demand = Demand::new(Instant::now() + admission.limit, cancel);
         }
     }
 
@@ -169,20 +179,20 @@ impl Desk {
     fn admit<R>(
         &self,
         admission: Admission,
-        deadline: Instant,
+        demand: &Demand,
         seen: Option<Arc<Look>>,
         taken: &mut Taken,
         operation: &mut impl FnMut(&Snapshot) -> R,
     ) -> Result<Option<Answer<R>>, Refused> {
         let limit = admission.limit;
-        let in_time = || if Instant::now() > deadline { Err(EngineError::Timeout { limit }) } else { Ok(()) };
+        let go_on = || demand.ended().map_or(Ok(()), |ended| Err(EngineError::of_ended(ended, limit)));
         let generation = self.pin()?;
-        in_time()?;
-        let before = match self.check(&generation, seen, deadline, limit) {
+        go_on()?;
+        let before = match self.check(&generation, seen, demand, limit) {
             Ok(before) => before,
             Err(refused) => return self.unless_moved(generation, refused),
         };
-        let baseline = match self.beside(admission, taken, &generation, deadline) {
+        let baseline = match self.beside(admission, taken, &generation, demand.last()) {
             Ok(Beside::Nothing) => None,
             Ok(Beside::Baseline(baseline)) => Some(baseline),
             Ok(Beside::Moved) => return Ok(None),
@@ -191,19 +201,23 @@ impl Desk {
                 return Err(error.into());
             }
         };
+        if let Err(error) = go_on() {
+            self.keep_open(generation);
+            return Err(error.into());
+        }
         let snapshot = Snapshot { generation, baseline, checked_at: before.began.clone(), checked: before.checked };
-        let outcome = self.operate(&snapshot, operation, deadline);
+        let outcome = self.operate(&snapshot, operation, demand.last());
         let Snapshot { generation, baseline, .. } = snapshot;
         if let Some(baseline) = baseline.filter(|_| admission.baseline.is_named()) {
             *taken = Taken::Held(baseline);
         }
         let after = match outcome {
-            Ok(_) => self.check(&generation, None, deadline, limit),
+            Ok(_) => self.check(&generation, None, demand, limit),
             Err(_) => Ok(Arc::clone(&before)),
         };
         self.keep_open(generation);
         let (value, after) = (outcome?, after?);
-        in_time()?;
+        go_on()?;
         let mut checked = before.checked;
         checked.elapsed += after.checked.elapsed;
         Ok(Some(Answer { value, checked, synced: None, checked_at: before.began.clone() }))
@@ -218,10 +232,10 @@ impl Desk {
 
     /// Opens the generation that serves and compares it with the worktree, for those who only want to know whether it is fresh.
     pub(super) fn pin_checked(&self, deadline: Instant) -> Result<(Generation, Result<Checked, EngineError>), EngineError> {
-        let limit = self.scope().limits().query();
+        let (limit, demand) = (self.scope().limits().query(), Demand::until(deadline));
         for round in 1.. {
             let generation = self.pin()?;
-            let refused = match self.check(&generation, None, deadline, limit) {
+            let refused = match self.check(&generation, None, &demand, limit) {
                 Ok(look) => return Ok((generation, Ok(look.checked))),
                 Err(refused) => refused,
             };
@@ -242,14 +256,14 @@ impl Desk {
         &self,
         generation: &Generation,
         seen: Option<Arc<Look>>,
-        deadline: Instant,
+        demand: &Demand,
         limit: Duration,
     ) -> Result<Arc<Look>, Refused> {
         let span = debug_span!("verify", files = tracing::field::Empty, fresh = tracing::field::Empty);
         let _entered = span.enter();
         let look = match seen {
             Some(look) if look.state == generation.identity().state => look,
-            _ => self.look(deadline, limit)?,
+            _ => self.look(demand, limit)?,
         };
         let fresh = look.state == generation.identity().state;
         span.record("files", look.checked.files);

@@ -4,13 +4,12 @@
 //! worked on once, however many files have it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
 
 use dashmap::{DashMap, Entry};
 
 use crate::analysis::Outcome;
 use crate::languages::{Dialect, LanguageSupport, find_language, text};
-use crate::model::{ContentHash, FileFacts, RepoPath};
+use crate::model::{ContentHash, Demand, FileFacts, RepoPath};
 use crate::parse::{Extracted, ParseError, ParseFailure, ParseLimits, Parser};
 use crate::store::{ObjectRef, PackWriter};
 use crate::workspace::{ObjectFormat, blob_id};
@@ -119,7 +118,7 @@ pub(super) struct Intake<'a> {
     pub format: Option<ObjectFormat>,
     pub known: &'a dyn Known,
     pub pack: &'a PackWriter,
-    pub deadline: Instant,
+    pub demand: &'a Demand,
     pub stored: DashMap<ContentHash, Option<Stored>>,
     pub extracted: DashMap<FactsKey, Option<Fresh>>,
     /// Contents whose parse took too long beside others, to be tried once more alone.
@@ -137,7 +136,7 @@ impl Intake<'_> {
 
     /// Takes in one file.
     pub fn take(&self, path: &RepoPath, hash: &ContentHash, bytes: &[u8]) {
-        if self.failure.get().is_some() || Instant::now() > self.deadline {
+        if self.failure.get().is_some() || self.demand.ended().is_some() {
             return;
         }
         // The claim is made first and the work done outside of the table's lock, so that threads do not wait for each other's parse.
@@ -167,7 +166,7 @@ impl Intake<'_> {
     pub fn retry_slow(&self) {
         let slow = std::mem::take(&mut *self.slow.lock().unwrap_or_else(PoisonError::into_inner));
         for (key, reading, bytes) in slow {
-            if self.failure.get().is_some() || Instant::now() > self.deadline {
+            if self.failure.get().is_some() || self.demand.ended().is_some() {
                 return;
             }
             self.extract(key, reading, &bytes);

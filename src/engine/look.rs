@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::model::{ContentHash, GenerationId};
+use crate::model::{ContentHash, Demand, Ended, GenerationId};
 use crate::workspace::{Capture, Spare, Visitor};
 
 use super::EngineError;
@@ -37,17 +37,11 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Reads the whole worktree, until the deadline, as a step of something, and gives included files to `visit` unless `spare` says
+    /// Reads the whole worktree, while that is wanted, as a step of something, and gives included files to `visit` unless `spare` says
     /// otherwise: see [`Scope::capture`].
-    pub fn take(
-        scope: &Scope,
-        step: Step,
-        deadline: Instant,
-        spare: &Spare<'_>,
-        visit: &Visitor<'_>,
-    ) -> Result<Self, EngineError> {
+    pub fn take(scope: &Scope, step: Step, demand: &Demand, spare: &Spare<'_>, visit: &Visitor<'_>) -> Result<Self, EngineError> {
         let (began, started) = (now(), Instant::now());
-        let capture = scope.capture(step, deadline, spare, visit)?;
+        let capture = scope.capture(step, demand, spare, visit)?;
         let state = scope.state(&capture);
         let (files, bytes) = capture.included();
         let checked = Checked { files, bytes, sealed: capture.sealed, elapsed: started.elapsed() };
@@ -69,13 +63,13 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Takes a look, or shares one that begins from now on; `limit` is the time that `deadline` came from.
-    pub fn look(&self, scope: &Scope, deadline: Instant, limit: Duration) -> Result<Arc<Look>, EngineError> {
-        let take = |until: Instant| Look::take(scope, Step::Check, until, &|_, _| true, &|_, _, _| {});
-        let run = |until: Instant| take(until).map(Arc::new).map_err(Arc::new);
-        let shared =
-            self.turnstile.pass((), Turn::AtOnce, deadline, run).unwrap_or_else(|| Err(Arc::new(EngineError::Timeout { limit })));
-        shared.map_err(EngineError::of_shared)
+    /// Takes a look, or shares one that begins from now on; `limit` is the time that was given for it.
+    pub fn look(&self, scope: &Scope, demand: &Demand, limit: Duration) -> Result<Arc<Look>, EngineError> {
+        let take = |wanted: &Demand| Look::take(scope, Step::Check, wanted, &|_, _| true, &|_, _, _| {});
+        let run = |wanted: Demand| take(&wanted).map(Arc::new).map_err(Arc::new);
+        let shared = self.turnstile.share((), Turn::AtOnce, demand, run);
+        let left = || Err(Arc::new(EngineError::of_ended(demand.ended().unwrap_or(Ended::Late), limit)));
+        shared.unwrap_or_else(left).map_err(EngineError::of_shared)
     }
 
     /// Returns how many wait for a look or take one.

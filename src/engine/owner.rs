@@ -3,14 +3,15 @@
 //! Must not run on two threads at once, which `&mut self` sees to. Invariant: the database is written by builds and preparations alone.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::model::{Cancel, Demand};
 use crate::parse::Parser;
 use crate::store::{Cache, Generation};
 use crate::watch::Hint;
 
 use super::EngineError;
-use super::ahead::{self, Cancel, Prepared};
+use super::ahead::{self, Prepared};
 use super::desk::Built;
 use super::journal::Difference;
 use super::look::{Departure, Looks};
@@ -35,8 +36,9 @@ pub(super) struct Engine {
 #[derive(Debug)]
 pub(super) struct Order {
     pub basis: Basis,
-    pub deadline: Instant,
-    /// The time that the deadline came from.
+    /// Who waits for it.
+    pub demand: Demand,
+    /// The time that was given for it.
     pub limit: Duration,
     /// The generation that serves, if somebody has it open; its lease goes with the build.
     pub open: Option<Generation>,
@@ -52,7 +54,7 @@ impl Engine {
     /// Builds a generation, unless the published one is what the worktree holds.
     ///
     /// # Errors
-    /// When the worktree cannot be read or keeps changing, the store fails, or the deadline passes; what was published stays.
+    /// When the worktree cannot be read or keeps changing, the store fails, or nobody waits for it any more; what was published stays.
     pub fn build(&mut self, order: Order) -> Result<Built, EngineError> {
         if !self.scope.enabled() {
             return Err(EngineError::Disabled);

@@ -5,10 +5,11 @@
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Headway;
+use crate::model::{Cancel, Headway};
 
 use super::desk::Desk;
 
@@ -94,19 +95,63 @@ impl Drop for InHand<'_> {
     }
 }
 
-/// Shows to another thread how far the work is at the desk to which a command came.
+/// Whoever waits for a command: sees from another thread how far its work is, and may go away.
 #[derive(Debug, Default)]
-pub struct Onlooker(Mutex<Option<Arc<Desk>>>);
+pub struct Onlooker {
+    view: Mutex<View>,
+    cancel: Cancel,
+    /// Until when it waits, where that was said.
+    until: Option<Instant>,
+}
+
+/// Where it is seen how far the work is.
+#[derive(Debug, Default)]
+enum View {
+    #[default]
+    Nowhere,
+    /// At the desk to which the command came.
+    At(Arc<Desk>),
+    /// In another process, which tells it now and then.
+    Told(Progress),
+}
 
 impl Onlooker {
+    /// Returns one who waits until a moment and no longer.
+    pub fn until(moment: Instant) -> Self {
+        Self { until: Some(moment), ..Self::default() }
+    }
+
     /// Looks on at a desk from now on.
     pub fn attend(&self, desk: &Arc<Desk>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(desk));
+        *self.view() = View::At(Arc::clone(desk));
+    }
+
+    /// Takes note of how far the work is in another process.
+    pub fn tell(&self, progress: Progress) {
+        *self.view() = View::Told(progress);
     }
 
     /// Returns how far the step is that is worked on; `None` when nothing is, or there is no desk yet.
     pub fn read(&self) -> Option<Progress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|desk| desk.progress())
+        match &*self.view() {
+            View::Nowhere => None,
+            View::At(desk) => desk.progress(),
+            View::Told(progress) => Some(*progress),
+        }
+    }
+
+    /// Returns what says that it does not wait any more.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    pub(super) fn waits_until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    fn view(&self) -> MutexGuard<'_, View> {
+        // Each change of it is whole.
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

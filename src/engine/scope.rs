@@ -3,11 +3,10 @@
 //! Must not read any file of the worktree. Invariant: equal [`Scope::state`]s mean that a generation answers for what was captured.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use crate::config::{self, Check, Config, Limits, OnStale};
 use crate::languages::{self, LanguageSupport};
-use crate::model::{Canonical, ContentHash, Fingerprint, RepoPath};
+use crate::model::{Canonical, ContentHash, Demand, Fingerprint, RepoPath};
 use crate::workspace::{Capture, Entry, Policy, ScanLimits, Spare, Visitor, Worktree, scan_part, scan_sparing};
 
 use super::EngineError;
@@ -125,28 +124,28 @@ impl Scope {
         &self.gauge
     }
 
-    /// Reads the whole worktree, until the deadline, as a step of something, and gives each included file to `visit`. Where the scope is checked by seals, files
-    /// for which `spare` says so, given the hash of their bytes, may not be read and are not given.
+    /// Reads the whole worktree, while that is wanted, as a step of something, and gives each included file to `visit`. Where the scope is
+    /// checked by seals, files for which `spare` says so, given the hash of their bytes, may not be read and are not given.
     pub(super) fn capture(
         &self,
         step: Step,
-        deadline: Instant,
+        demand: &Demand,
         spare: &Spare<'_>,
         visit: &Visitor<'_>,
     ) -> Result<Capture, EngineError> {
-        let limits = ScanLimits::from(&self.limits).until(deadline);
+        let limits = ScanLimits::from(&self.limits).wanted(demand);
         let work = self.gauge.begin(step);
         Ok(scan_sparing(&self.worktree, &self.policy, limits, &work, spare, visit)?)
     }
 
-    /// Reads what stands at `paths` and below them, until the deadline, and gives each included file to `visit`.
+    /// Reads what stands at `paths` and below them, while that is wanted, and gives each included file to `visit`.
     pub(super) fn capture_part(
         &self,
-        deadline: Instant,
+        demand: &Demand,
         paths: &[RepoPath],
         visit: &Visitor<'_>,
     ) -> Result<Vec<Entry>, EngineError> {
-        let limits = ScanLimits::from(&self.limits).until(deadline);
+        let limits = ScanLimits::from(&self.limits).wanted(demand);
         Ok(scan_part(&self.worktree, &self.policy, limits, paths.to_vec(), visit)?)
     }
 

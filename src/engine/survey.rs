@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::model::Demand;
 use crate::workspace::{EntryState, GitState, Omission};
 
 use super::EngineError;
@@ -56,7 +57,7 @@ impl Desk {
     pub fn survey(&self) -> Result<Survey, Arc<EngineError>> {
         let _visit = self.visit();
         let limit = self.scope().limits().build();
-        let look = self.look(std::time::Instant::now() + limit, limit)?;
+        let look = self.look(&Demand::until(std::time::Instant::now() + limit), limit)?;
         let mut directories = BTreeSet::from([""]);
         let mut omitted: BTreeMap<&'static str, Omitted> = BTreeMap::new();
         let of_reason = |reason: Omission| Omitted { reason: reason.as_str(), count: 0, first: Vec::new() };

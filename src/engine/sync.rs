@@ -13,7 +13,7 @@ use dashmap::DashMap;
 use tracing::debug_span;
 
 use crate::analysis::{AllEdges, AnalysisError, Database, FactsStore, FileInput, Outcome, Resolved, Update};
-use crate::model::{Canonical, ContentHash, FileFacts, GenerationId, RepoPath, codec};
+use crate::model::{Canonical, ContentHash, Demand, Ended, FileFacts, GenerationId, RepoPath, codec};
 use crate::parse::{ParseLimits, Parser};
 use crate::store::{BuildLock, Cache, FactsCache, Generation, PackWriter, Staged, StoreError, StoredEntry, Verified};
 use crate::workspace::{Capture, Entry, EntryState, ObjectFormat, WorkspaceError};
@@ -107,7 +107,7 @@ impl Memory {
 /// Builds a generation of the scope and publishes it, unless the published one is what the worktree holds.
 ///
 /// # Errors
-/// When the worktree cannot be read or keeps changing, the store fails, or the deadline passes; what was published stays.
+/// When the worktree cannot be read or keeps changing, the store fails, or nobody waits for it any more; what was published stays.
 pub(super) fn build(
     scope: &Scope,
     cache: &Cache,
@@ -116,31 +116,23 @@ pub(super) fn build(
     memory: &mut Memory,
     order: Order,
 ) -> Result<Built, EngineError> {
-    let Order { basis, deadline, limit, open, departure } = order;
+    let Order { basis, demand, limit, open, departure } = order;
     let wait = scope.gauge().begin(Step::Wait);
-    let lock = cache.lock(deadline).map_err(EngineError::Write)?;
+    let lock = cache.lock_while(&demand).map_err(|error| match error {
+        StoreError::Unwanted => EngineError::Unwanted,
+        error => EngineError::Write(error),
+    })?;
     drop(wait);
+    let record_before = cache.last_build().ok().flatten();
     parser.begin();
     // A build upon it needs no other check of it.
     memory.open = open;
     let clock = Clock::start();
-    let hurried = limit < scope.limits().build();
+    // A little less than a build may take is what waiting for a thread leaves of that.
+    let hurried = limit * 10 < scope.limits().build() * 9;
     let distrusting = false;
-    let mut build = Build {
-        scope,
-        cache,
-        looks,
-        parser,
-        lock: &lock,
-        memory,
-        basis,
-        departure,
-        distrusting,
-        deadline,
-        limit,
-        hurried,
-        clock,
-    };
+    let mut build =
+        Build { scope, cache, looks, parser, lock: &lock, memory, basis, departure, distrusting, demand, limit, hurried, clock };
     let built = build.verify().and_then(|verified| {
         let built = build.run()?;
         Ok(Built { outcome: BuildOutcome { verified: verified.map(Box::new), ..built.outcome }, ..built })
@@ -160,6 +152,13 @@ pub(super) fn build(
         }),
         // Whoever had less time than a build may take gave it up, and the record of the one that serves is true still.
         Err(error) if hurried && error.code() == "code_timeout" => None,
+        Err(error) if error.is_of_leaving() => {
+            // It left everything as it was, and nobody waits for more.
+            if let Err(error) = restore_record(&lock, record_before.as_deref()) {
+                tracing::debug!(%error, "the record of the build before was not put back");
+            }
+            None
+        }
         Err(error) => Some(LastBuild::Failed { reason: error.code().to_owned(), finished_at: now() }),
     };
     if let Some(record) = record {
@@ -169,6 +168,13 @@ pub(super) fn build(
         }
     }
     built
+}
+
+fn restore_record(lock: &BuildLock, before: Option<&[u8]>) -> Result<(), StoreError> {
+    match before {
+        Some(record) => lock.write_last_build(record),
+        None => lock.remove_last_build(),
+    }
 }
 
 fn write_record(lock: &BuildLock, record: &LastBuild) -> Result<(), StoreError> {
@@ -231,7 +237,8 @@ struct Build<'a> {
     departure: Option<Departure>,
     /// Whether this build met damage, so that nothing stored is used any more.
     distrusting: bool,
-    deadline: Instant,
+    /// Who waits for it.
+    demand: Demand,
     limit: Duration,
     /// Whether it has less time than a build may take. It may end in the middle, by its process, and that is no failure of a build.
     hurried: bool,
@@ -309,7 +316,7 @@ impl<'a> Build<'a> {
                 texts: &self.memory.texts,
             },
             pack: &pack,
-            deadline: self.deadline,
+            demand: &self.demand,
             stored: DashMap::new(),
             extracted: DashMap::new(),
             slow: Mutex::default(),
@@ -320,7 +327,7 @@ impl<'a> Build<'a> {
         if let Some(error) = failure.into_inner() {
             return Err(error);
         }
-        self.in_time()?;
+        self.go_on()?;
         self.clock.lap("extract");
 
         let capture = &look.capture;
@@ -360,32 +367,32 @@ impl<'a> Build<'a> {
         let mut written = None;
         if let Some(resolved) = self.resume(capture, &basics, &failures, &mut contents)? {
             self.clock.lap("resume");
-            self.in_time()?;
+            self.go_on()?;
             self.keep_facts(&mut contents);
             self.clock.lap("cache");
             written = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?.map(|written| (written, resolved));
-            self.in_time()?;
+            self.go_on()?;
         }
         let (Written { mut staged, outcome, entries }, resolved) = match written {
             Some(written) => written,
             None => {
                 self.complete(included(capture), &failures, basics.facts.as_deref(), &mut contents)?;
                 self.clock.lap("load");
-                self.in_time()?;
+                self.go_on()?;
                 self.keep_facts(&mut contents);
                 self.clock.lap("cache");
                 let resolved = self.resolve(capture, &contents)?;
                 self.clock.lap("resolve");
-                self.in_time()?;
+                self.go_on()?;
                 let written = self.stage(capture, &contents, &mut basics, state, &resolved, &pack)?;
                 (written.ok_or(EngineError::Busy)?, resolved)
             }
         };
         // Its lease would keep it from being collected, should this build give it up for want of room.
         drop(basics.parent);
-        self.in_time()?;
+        self.go_on()?;
 
-        let after = debug_span!("verify").in_scope(|| self.looks.look(self.scope, self.deadline, self.limit))?;
+        let after = debug_span!("verify").in_scope(|| self.looks.look(self.scope, &self.demand, self.limit))?;
         self.clock.lap("verify");
         if after.state != state {
             return Ok(Attempt::Moved);
@@ -420,12 +427,12 @@ impl<'a> Build<'a> {
             let known = departure.filter(|known| basics.parent.as_ref().is_some_and(|parent| parent.id() == known.from));
             let seen = match known {
                 Some(known) => known.look,
-                None => self.looks.look(self.scope, self.deadline, self.limit)?,
+                None => self.looks.look(self.scope, &self.demand, self.limit)?,
             };
             let new = |(_, hash): &(&RepoPath, ContentHash)| !basics.stored.contains_key(hash);
             let paths: Vec<RepoPath> = included(&seen.capture).filter(new).map(|(path, _)| path.clone()).collect();
             if paths.len() as u64 <= seen.checked.files / 2 {
-                let read = || self.scope.capture_part(self.deadline, &paths, &visit);
+                let read = || self.scope.capture_part(&self.demand, &paths, &visit);
                 match if paths.is_empty() { Ok(Vec::new()) } else { read() } {
                     // What is not taken in now is found missing.
                     Ok(_) | Err(EngineError::Workspace(WorkspaceError::Unstable { .. })) => {}
@@ -437,7 +444,7 @@ impl<'a> Build<'a> {
         let spare = |path: &RepoPath, hash: &ContentHash| intake.is_known(path, hash);
         let look = match look {
             Some(look) => look,
-            None => Arc::new(Look::take(self.scope, Step::Extract, self.deadline, &spare, &visit)?),
+            None => Arc::new(Look::take(self.scope, Step::Extract, &self.demand, &spare, &visit)?),
         };
         intake.retry_slow();
         span.record("files", look.checked.files);
@@ -445,8 +452,16 @@ impl<'a> Build<'a> {
         Ok(look)
     }
 
-    fn in_time(&self) -> Result<(), EngineError> {
-        if Instant::now() > self.deadline { Err(EngineError::Timeout { limit: self.limit }) } else { Ok(()) }
+    fn go_on(&self) -> Result<(), EngineError> {
+        match self.demand.ended() {
+            None => Ok(()),
+            Some(ended) => Err(EngineError::of_ended(ended, self.limit)),
+        }
+    }
+
+    /// Returns why a step ended that ends once nobody waits any more.
+    fn ended(&self) -> EngineError {
+        EngineError::of_ended(self.demand.ended().unwrap_or(Ended::Unwanted), self.limit)
     }
 
     /// Returns what the build may start from. A damaged generation is no basis, and no obstacle.
@@ -580,7 +595,7 @@ impl<'a> Build<'a> {
         work.expect(wanted.len() as u64, 1);
         for (key, path) in wanted {
             work.add(1);
-            self.in_time()?;
+            self.go_on()?;
             let reading = Reading::of(self.scope.languages(), path);
             let before = failures.known.get(&key);
             let Some(stored) = contents.stored.get(&key.0) else { return Err(EngineError::Busy) };
@@ -640,7 +655,9 @@ impl<'a> Build<'a> {
         self.tell(capture, contents, false)?;
         let scope = self.scope;
         let work = scope.gauge().begin(Step::Resolve);
-        let resolved = match self.memory.database.resolve_all(threads(), &work) {
+        let demand = self.demand.clone();
+        let resolved = match self.memory.database.resolve_unless(threads(), &|| demand.ended().is_some(), &work) {
+            Err(AnalysisError::Interrupted) => return Err(self.ended()),
             // It was to get some of them by itself; now it is told all.
             Err(AnalysisError::Facts) if self.memory.database.has_loader() => {
                 self.forget();

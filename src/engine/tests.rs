@@ -6,17 +6,18 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::config::{Config, Environment, OnStale, Selection};
-use crate::model::{PathPrefix, RepoPath};
+use crate::model::{Cancel, PathPrefix, RepoPath};
 use crate::parse::{InProcessParser, Parser};
 use crate::store::Generation;
 use crate::watch::Hint;
 use crate::workspace::moments::{Moment, during};
 
-use super::{Admission, Baseline, BuildStatus, Cancel, Desk, Difference, Freshness, LastBuild, Prepared, StatusWord};
+use super::{Admission, Baseline, BuildStatus, Desk, Difference, Freshness, LastBuild, Prepared, StatusWord};
 
 mod attendant;
 mod desks;
 mod failures;
+mod guest;
 
 /// A folder with files, and a cache for it.
 struct Fixture {

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::model::Demand;
+
+/// How often a request that waits looks whether it is still wanted.
+const GLANCE: Duration = Duration::from_millis(100);
 /// After so many rounds in a row that were in vain, others are not begun at once.
 const MOST_IN_VAIN: u32 = 2;
 
@@ -55,12 +59,13 @@ struct Round<K, T> {
 }
 
 /// How long a request waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Patience {
     /// For its round to begin.
     from: Instant,
     /// For its end.
     until: Instant,
+    demand: Demand,
 }
 
 #[derive(Debug)]
@@ -88,18 +93,20 @@ impl<K, T> Turnstile<K, T> {
 }
 
 impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
-    /// Takes part in the next round of a kind and returns what came of it; `None` when `deadline` passes before that.
+    /// Takes part in the next round of a kind and returns what came of it; `None` when it is not wanted any more before that.
     ///
     /// One of those who share a round runs it, on its own thread: the one that has most time, so that the round may take as long as
-    /// anybody waits for it. It is told until when that is.
-    pub fn pass(&self, kind: K, turn: Turn, deadline: Instant, run: impl FnOnce(Instant) -> T) -> Option<T> {
+    /// anybody waits for it. It is told who does.
+    pub fn share(&self, kind: K, turn: Turn, demand: &Demand, run: impl FnOnce(Demand) -> T) -> Option<T> {
+        let deadline = demand.last();
         let mut hall = self.hall();
         let me = hall.number();
-        let patience = Patience { from: hall.beginning(turn, deadline, self.pace), until: deadline };
-        let mut round = hall.enter(kind, me, patience);
+        let from = hall.beginning(turn, deadline, self.pace);
+        let patience = Patience { from, until: deadline, demand: demand.clone() };
+        let mut round = hall.enter(kind, me, patience.clone());
         // It may be ready sooner now than others who share it thought.
         self.changed.notify_all();
-        while !hall.is_turn_of(round, me) {
+        while demand.is_given_up() || !hall.is_turn_of(round, me) {
             match hall.stage(round) {
                 Some(Stage::Done(outcome)) => {
                     let outcome = outcome.clone();
@@ -109,13 +116,13 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
                 Some(Stage::Waiting | Stage::Running) => {}
                 Some(Stage::Abandoned) | None => {
                     hall.leave(round, me);
-                    round = hall.enter(kind, me, patience);
+                    round = hall.enter(kind, me, patience.clone());
                     continue;
                 }
             }
             let now = Instant::now();
-            let mut left = deadline.saturating_duration_since(now);
-            if left.is_zero() {
+            let mut left = deadline.saturating_duration_since(now).min(GLANCE);
+            if left.is_zero() || demand.is_given_up() {
                 hall.leave(round, me);
                 // It may have been the one to run the round.
                 self.changed.notify_all();
@@ -126,15 +133,21 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
             }
             hall = self.changed.wait_timeout(hall, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let (until, is_close) = hall.begin(round, deadline, self.pace);
+        let (wanted, is_close) = hall.begin(round, demand, self.pace);
         drop(hall);
         let mut running = Running { turnstile: self, round, me, ended: Stage::Abandoned };
-        let outcome = run(until);
+        let outcome = run(wanted);
         let mut hall = self.hall();
         hall.in_vain = if (self.is_vain)(&outcome) { 1 + if is_close { hall.in_vain } else { 0 } } else { 0 };
         drop(hall);
         running.ended = Stage::Done(outcome.clone());
         Some(outcome)
+    }
+
+    /// Shares a round with somebody who does not go away before `deadline`.
+    #[cfg(test)]
+    pub fn pass(&self, kind: K, turn: Turn, deadline: Instant, run: impl FnOnce(Instant) -> T) -> Option<T> {
+        self.share(kind, turn, &Demand::until(deadline), |demand| run(demand.last()))
     }
 
     /// Returns whether a round of a kind is waited for, which has not begun.
@@ -214,16 +227,16 @@ impl<K: Copy + Eq, T> Hall<K, T> {
         most.is_some_and(|(most, _)| *most == me)
     }
 
-    /// Begins a round. Returns until when somebody waits for it, and whether it comes close after the one before.
-    fn begin(&mut self, id: u64, deadline: Instant, pace: Duration) -> (Instant, bool) {
+    /// Begins a round. Returns who waits for it, and whether it comes close after the one before.
+    fn begin(&mut self, id: u64, demand: &Demand, pace: Duration) -> (Demand, bool) {
         let now = Instant::now();
         // A round that is paced begins a moment after its time.
         let is_close = self.begun.is_some_and(|begun| now.saturating_duration_since(begun) < pace * 2);
         self.is_running = true;
         self.begun = Some(now);
-        let Some(round) = self.rounds.get_mut(&id) else { return (deadline, is_close) };
+        let Some(round) = self.rounds.get_mut(&id) else { return (demand.clone(), is_close) };
         round.stage = Stage::Running;
-        (round.requests.values().map(|patience| patience.until).max().unwrap_or(deadline), is_close)
+        (Demand::of_all(round.requests.values().map(|patience| &patience.demand)), is_close)
     }
 }
 
@@ -263,6 +276,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::model::{Cancel, Ended};
 
     type Rounds = Turnstile<char, usize>;
 
@@ -442,6 +456,69 @@ mod tests {
         for outcome in [1, 2, 0, 3, 0, 4] {
             assert_eq!(rounds.pass('s', Turn::Paced, far(), |_| outcome), Some(outcome));
         }
+    }
+
+    #[test]
+    fn who_goes_away_leaves_the_round_to_the_others() {
+        let rounds = Rounds::default();
+        let (end, has_begun, first) = stalled();
+        let (one, other) = (Cancel::default(), Cancel::default());
+        thread::scope(|scope| {
+            scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), first));
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let share = |cancel: &Cancel, until: Instant| {
+                let (demand, rounds) = (Demand::new(until, cancel), &rounds);
+                // Whoever runs it is told of all who share it.
+                scope.spawn(move || rounds.share('s', Turn::AtOnce, &demand, |wanted| usize::from(wanted.ended().is_none())))
+            };
+            // The one that would run it goes before it begins.
+            let gone = share(&one, far() + PATIENCE);
+            wait_for(&rounds, 2);
+            let stays = share(&other, far());
+            wait_for(&rounds, 3);
+            one.cancel();
+            assert_eq!(gone.join().expect("no panic"), None);
+            end.send(()).expect("it waits");
+            assert_eq!(stays.join().expect("no panic"), Some(1));
+        });
+        assert!(rounds.hall().rounds.is_empty());
+        // Nobody begins what was given up before.
+        assert_eq!(rounds.share('s', Turn::AtOnce, &Demand::new(far(), &one), |_| 1), None);
+    }
+
+    #[test]
+    fn a_round_is_wanted_until_all_who_share_it_are_gone() {
+        let rounds = Rounds::default();
+        let (end, has_begun, first) = stalled();
+        let cancels = [Cancel::default(), Cancel::default()];
+        thread::scope(|scope| {
+            scope.spawn(|| rounds.pass('s', Turn::AtOnce, far(), first));
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let (begun, begins) = channel();
+            let sharing: Vec<_> = cancels
+                .iter()
+                .map(|cancel| {
+                    let (rounds, begun, demand) = (&rounds, begun.clone(), Demand::new(far(), cancel));
+                    scope.spawn(move || {
+                        rounds.share('s', Turn::AtOnce, &demand, |wanted| {
+                            begun.send(wanted.clone()).expect("the test waits for it");
+                            while wanted.ended().is_none() {
+                                thread::yield_now();
+                            }
+                            1
+                        })
+                    })
+                })
+                .collect();
+            wait_for(&rounds, 3);
+            end.send(()).expect("it waits");
+            let wanted = begins.recv_timeout(PATIENCE).expect("it begins");
+            cancels[0].cancel();
+            assert_eq!(wanted.ended(), None);
+            cancels[1].cancel();
+            assert!(sharing.into_iter().map(|one| one.join().expect("no panic")).any(|outcome| outcome == Some(1)));
+            assert_eq!(wanted.ended(), Some(Ended::Unwanted));
+        });
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl QueryError {
             Self::Store(StoreError::Damaged { .. }) => "index_integrity_failed",
             Self::Store(StoreError::Missing) => "code_index_missing",
             Self::Store(StoreError::CacheLimit) => "code_cache_limit_exceeded",
-            Self::Store(StoreError::LockTimeout | StoreError::Timeout) => "code_timeout",
+            Self::Store(StoreError::LockTimeout | StoreError::Timeout | StoreError::Unwanted) => "code_timeout",
             Self::Store(_) => "code_storage_unavailable",
         }
     }

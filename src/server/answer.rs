@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::config::OnStale;
-use crate::engine::{self, Admission, Baseline, Desk};
+use crate::engine::{self, Admission, Baseline, Desk, Guest};
 use crate::model::sentence;
 use crate::query::{self, Operation, Request, Response};
 use crate::render::{budget, json};
@@ -47,7 +47,7 @@ impl Refusal {
 ///
 /// # Errors
 /// With the code that the contract has for it.
-pub fn answer(desk: &Desk, request: &Request, on_stale: OnStale, limit: Duration) -> Result<Reply, Refusal> {
+pub fn answer(desk: &Guest, request: &Request, on_stale: OnStale, limit: Duration) -> Result<Reply, Refusal> {
     if request.operation == Operation::Status {
         let status = desk.status();
         return match (request.expected_fingerprint, &status.fingerprint) {

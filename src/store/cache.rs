@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::model::{ContentHash, Fingerprint, GenerationId};
+use crate::model::{ContentHash, Demand, Fingerprint, GenerationId};
 
 use super::content::ObjectRef;
 use super::durable::{self, Part};
@@ -228,16 +228,24 @@ impl Cache {
         lock::is_locked(&self.places.lock())
     }
 
-    /// Becomes the one builder of this binding; waits for another until the deadline. What nobody needs any more is removed: what a
+    /// Becomes the one builder of this binding as [`Self::lock_while`] does; waits for another until the deadline.
+    ///
+    /// # Errors
+    /// As [`Self::lock_while`].
+    pub fn lock(&self, deadline: Instant) -> Result<BuildLock> {
+        self.lock_while(&Demand::until(deadline))
+    }
+
+    /// Becomes the one builder of this binding; waits for another while the turn is wanted. What nobody needs any more is removed: what a
     /// killed builder left, and generations that outlived the pointer's last move.
     ///
     /// # Errors
-    /// [`StoreError::LockTimeout`] after the deadline; when the cache cannot be written.
-    pub fn lock(&self, deadline: Instant) -> Result<BuildLock> {
+    /// [`StoreError::LockTimeout`] and [`StoreError::Unwanted`] when it is not wanted any more; when the cache cannot be written.
+    pub fn lock_while(&self, demand: &Demand) -> Result<BuildLock> {
         durable::ensure_directory(Part::Binding, &self.places.directory).map_err(unwritable("create the cache"))?;
         self.check_owner()?;
         let _ = durable::make_private(&self.places.directory, 0o700);
-        let lock = lock::lock_exclusive(&self.places.lock(), deadline)?;
+        let lock = lock::lock_exclusive(&self.places.lock(), demand)?;
         self.put_in_order()?;
         Ok(BuildLock::new(self.clone(), lock))
     }

@@ -48,6 +48,9 @@ pub enum StoreError {
     CacheLimit,
     #[error("waiting for another builder took too long")]
     LockTimeout,
+    /// Nobody hears of it.
+    #[error("nobody waits any more for the turn to build")]
+    Unwanted,
     #[error("reading the index took too long")]
     Timeout,
 }

@@ -6,27 +6,29 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use crate::model::{Demand, Ended};
 
 use super::durable::{self, Part};
 use super::error::{Result, StoreError, io, unwritable};
 use super::files::{self, Found};
 
-/// Locks the file at `path` for one builder, waiting for another one until the deadline.
-pub(super) fn lock_exclusive(path: &Path, deadline: Instant) -> Result<File> {
+/// Locks the file at `path` for one builder, waiting for another one while the lock is wanted.
+pub(super) fn lock_exclusive(path: &Path, demand: &Demand) -> Result<File> {
     let mut pause = Duration::from_millis(5);
     loop {
         if let Some(file) = try_lock(path)? {
             return Ok(file);
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(StoreError::LockTimeout);
+        match demand.ended() {
+            Some(Ended::Late) => return Err(StoreError::LockTimeout),
+            Some(Ended::Unwanted) => return Err(StoreError::Unwanted),
+            None => std::thread::sleep(pause.min(demand.left())),
         }
-        std::thread::sleep(pause.min(left));
         pause = (pause * 2).min(Duration::from_millis(100));
     }
 }

@@ -91,6 +91,15 @@ impl BuildLock {
         files::replace(Part::LastBuild, &self.cache.places.last_build(), record).map_err(io("write the record of the build"))
     }
 
+    /// Removes the record of the last build, as if there had been none.
+    ///
+    /// # Errors
+    /// When the cache cannot be written.
+    pub fn remove_last_build(&self) -> Result<()> {
+        let place = self.cache.places.last_build();
+        durable::remove(Part::LastBuild, &place).map_err(io("remove the record of the build"))
+    }
+
     /// Writes a generation whole: sources, database, seal. Nothing names it yet. `headway` counts its files.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use super::directory::{Kind, Parent, Root};
 use super::git::Snapshot;
 use super::kept::{Grounds, Kept, Listing, Records};
 use super::policy::Policy;
-use super::scan::Deadline;
+use super::scan::Leave;
 use super::seal::Round;
 use super::walk::{self, Walk};
 use super::{Omission, WorkspaceError, escape};
@@ -125,7 +125,7 @@ pub(super) fn list(
     policy: &Policy,
     kept: &Kept,
     round: Option<&Round<'_>>,
-    deadline: Deadline,
+    leave: Leave<'_>,
     threads: usize,
 ) -> Result<Arc<Inventory>, WorkspaceError> {
     let grounds = Grounds::of(git, policy);
@@ -145,7 +145,7 @@ pub(super) fn list(
         return Ok(inventory);
     }
     let rules = last.as_ref().map_or_else(|| walk::outermost(git), |last| last.rules.clone());
-    let walk = Walk::new(root, git, policy, deadline, threads).after(last.as_deref(), round);
+    let walk = Walk::new(root, git, policy, leave, threads).after(last.as_deref(), round);
     let found = walk.run(rules.clone(), true)?;
     if let Some(last) = last.filter(|last| found.repeats(last)) {
         return Ok(last.inventory.clone());
@@ -165,11 +165,11 @@ pub(super) fn list_within(
     git: &Snapshot,
     policy: &Policy,
     confines: Option<&Confines>,
-    deadline: Deadline,
+    leave: Leave<'_>,
     threads: usize,
 ) -> Result<Inventory, WorkspaceError> {
     let mut inventory = if needs_walk(git, policy) {
-        let walk = Walk::new(root, git, policy, deadline, threads).within(confines);
+        let walk = Walk::new(root, git, policy, leave, threads).within(confines);
         walk.run(walk::outermost(git), false)?.into_parts().0
     } else {
         list_tracked(root, git, policy, confines)?

@@ -271,6 +271,9 @@ pub enum WorkspaceError {
     /// `code_timeout`.
     #[error("reading the worktree took too long")]
     Timeout,
+    /// Nobody hears of it.
+    #[error("nobody waits any more for what was to be read")]
+    Unwanted,
     /// `workspace_busy`.
     #[error("{path} kept changing while it was read")]
     Unstable { path: String },

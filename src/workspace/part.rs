@@ -16,7 +16,7 @@ use crate::model::RepoPath;
 use super::directory::{Parent, Root};
 use super::inventory::{self, Confines, Inventory, Plan};
 use super::policy::Policy;
-use super::scan::{Deadline, Reading, ScanLimits, Visitor, for_each, look_at_git, threads};
+use super::scan::{Leave, Reading, ScanLimits, Visitor, for_each, look_at_git, threads};
 use super::{Entry, GitState, WorkspaceError, Worktree, git};
 
 /// Reads what stands at `paths` and below them, as a scan would, and gives each included file to `visit`. Returns the entries by path.
@@ -32,13 +32,13 @@ pub fn scan_part(
 ) -> Result<Vec<Entry>, WorkspaceError> {
     let root = Root::open(worktree.root())?;
     let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
-    let deadline = Deadline::at(limits.deadline);
+    let leave = Leave::of(&limits);
     let confines = Confines::new(paths);
-    let mut inventory = inventory::list_within(&root, &git, policy, Some(&confines), deadline, 1)?;
+    let mut inventory = inventory::list_within(&root, &git, policy, Some(&confines), leave, 1)?;
     // What lies on the way is none of it.
     inventory.candidates.retain(|candidate| confines.hold(candidate.path.as_str().as_bytes()));
-    let reading = Reading::new(&root, &git, limits, visit);
-    let entries = for_each(&inventory.candidates, threads(), deadline, |from, some, hands| reading.examine(from, some, hands))?;
+    let reading = Reading::new(&root, &git, &limits, visit);
+    let entries = for_each(&inventory.candidates, threads(), leave, |from, some, hands| reading.examine(from, some, hands))?;
     Ok(entries.into_iter().filter_map(|(entry, _)| entry).collect())
 }
 
@@ -52,7 +52,7 @@ pub fn relevant(worktree: &Worktree, policy: &Policy, paths: Vec<RepoPath>) -> R
     let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     let confines = Confines::new(paths);
     let Inventory { candidates, mut absent, unrepresentable, .. } =
-        inventory::list_within(&root, &git, policy, Some(&confines), Deadline::at(None), 1)?;
+        inventory::list_within(&root, &git, policy, Some(&confines), Leave::ALL, 1)?;
     let present = Confines::new(candidates.into_iter().map(|candidate| candidate.path).collect());
     // Such a path is below one of those asked for, which is not told apart.
     let found = confines.iter().filter(|path| present.have_within(path.as_str().as_bytes()) || !unrepresentable.is_empty());
@@ -75,7 +75,7 @@ pub fn directories(
     let root = Root::open(worktree.root())?;
     let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     let confines = below.map(Confines::new);
-    let inventory = inventory::list_within(&root, &git, policy, confines.as_ref(), Deadline::at(None), threads())?;
+    let inventory = inventory::list_within(&root, &git, policy, confines.as_ref(), Leave::ALL, threads())?;
     let mut directories: BTreeSet<String> = inventory.directories.iter().map(|path| (**path).to_owned()).collect();
     if directories.is_empty() {
         // The index alone was read.
@@ -122,7 +122,7 @@ impl Glance {
 pub fn glance(worktree: &Worktree, policy: &Policy) -> Result<Glance, WorkspaceError> {
     let root = Root::open(worktree.root())?;
     let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
-    let inventory = inventory::list_within(&root, &git, policy, None, Deadline::at(None), 1)?;
+    let inventory = inventory::list_within(&root, &git, policy, None, Leave::ALL, 1)?;
     let mut parent = Parent::default();
     let stamp = |stat: Stat| {
         let version =

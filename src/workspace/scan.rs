@@ -6,13 +6,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::config::Limits;
-use crate::model::{ContentHash, Headway, RepoPath};
+use crate::model::{ContentHash, Demand, Ended, Headway, RepoPath};
 
 use super::batch::Batch;
 use super::directory::{Kind, Parent, Root};
@@ -33,13 +32,13 @@ pub type Visitor<'a> = dyn Fn(&RepoPath, &ContentHash, &[u8]) + Sync + 'a;
 pub type Spare<'a> = dyn Fn(&RepoPath, &ContentHash) -> bool + Sync + 'a;
 
 /// Bounds of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ScanLimits {
     pub max_files: u64,
     pub max_file_bytes: u64,
     pub max_source_bytes: u64,
-    /// When the scan gives up; `None` for never.
-    pub deadline: Option<Instant>,
+    /// For how long the scan goes on; `None` for as long as it takes.
+    pub demand: Option<Demand>,
 }
 
 impl From<&Limits> for ScanLimits {
@@ -48,30 +47,37 @@ impl From<&Limits> for ScanLimits {
             max_files: limits.max_files,
             max_file_bytes: limits.max_file_bytes,
             max_source_bytes: limits.max_source_bytes,
-            deadline: None,
+            demand: None,
         }
     }
 }
 
 impl ScanLimits {
-    /// Returns the same limits with a moment at which the scan gives up.
+    /// Returns the same limits of a scan that goes on for as long as it is wanted.
     #[must_use]
-    pub fn until(self, deadline: Instant) -> Self {
-        Self { deadline: Some(deadline), ..self }
+    pub fn wanted(self, demand: &Demand) -> Self {
+        Self { demand: Some(demand.clone()), ..self }
     }
 }
 
-/// A moment that may have passed.
+/// For how long a scan goes on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Option<Instant>);
+pub(super) struct Leave<'d>(Option<&'d Demand>);
 
-impl Deadline {
-    pub(super) fn at(moment: Option<Instant>) -> Self {
-        Self(moment)
+impl<'d> Leave<'d> {
+    /// That of a scan which goes on for as long as it takes.
+    pub(super) const ALL: Leave<'static> = Leave(None);
+
+    pub(super) fn of(limits: &'d ScanLimits) -> Self {
+        Self(limits.demand.as_ref())
     }
 
     pub(super) fn check(self) -> Result<(), WorkspaceError> {
-        if self.0.is_some_and(|deadline| Instant::now() >= deadline) { Err(WorkspaceError::Timeout) } else { Ok(()) }
+        match self.0.and_then(Demand::ended) {
+            None => Ok(()),
+            Some(Ended::Late) => Err(WorkspaceError::Timeout),
+            Some(Ended::Unwanted) => Err(WorkspaceError::Unwanted),
+        }
     }
 }
 
@@ -96,9 +102,9 @@ pub fn scan_sparing(
     spare: &Spare<'_>,
     visit: &Visitor<'_>,
 ) -> Result<Capture, WorkspaceError> {
-    match scan_once(worktree, policy, limits, headway, spare, visit) {
+    match scan_once(worktree, policy, &limits, headway, spare, visit) {
         // One retry: a checkout or an editor may have been at it.
-        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, limits, headway, spare, visit),
+        Err(WorkspaceError::Unstable { .. }) => scan_once(worktree, policy, &limits, headway, spare, visit),
         result => result,
     }
 }
@@ -106,7 +112,7 @@ pub fn scan_sparing(
 fn scan_once(
     worktree: &Worktree,
     policy: &Policy,
-    limits: ScanLimits,
+    limits: &ScanLimits,
     headway: &Headway,
     spare: &Spare<'_>,
     visit: &Visitor<'_>,
@@ -119,8 +125,8 @@ fn scan_once(
     let git = look_at_git(worktree, &root, Some(&worktree.kept))?;
     #[cfg(test)]
     moments::pass(Moment::GitRead, "");
-    let (threads, deadline) = (threads(), Deadline(limits.deadline));
-    let inventory = inventory::list(&root, &git, policy, &worktree.kept, round.as_ref(), deadline, threads)?;
+    let (threads, leave) = (threads(), Leave::of(limits));
+    let inventory = inventory::list(&root, &git, policy, &worktree.kept, round.as_ref(), leave, threads)?;
     #[cfg(test)]
     moments::pass(Moment::Listed, "");
     let mut reading = Reading::new(&root, &git, limits, visit);
@@ -129,7 +135,7 @@ fn scan_once(
         reading.sealing = Some(Sealing { round, spare, walked, seals: seals.of(&inventory) });
     }
     headway.expect(inventory.candidates.len() as u64, 1);
-    let found = for_each(&inventory.candidates, threads, deadline, |from, some, hands| {
+    let found = for_each(&inventory.candidates, threads, leave, |from, some, hands| {
         reading.examine(from, some, hands).inspect(|_| headway.add(some.len() as u64))
     })?;
     span.record("files", reading.files.load(Ordering::Relaxed));
@@ -160,7 +166,7 @@ fn scan_once(
 pub fn list(worktree: &Worktree, policy: &Policy) -> Result<BTreeMap<RepoPath, Option<Omission>>, WorkspaceError> {
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root, None)?;
-    let inventory = inventory::list_within(&root, &git, policy, None, Deadline(None), threads())?;
+    let inventory = inventory::list_within(&root, &git, policy, None, Leave::ALL, threads())?;
     let reason = |plan| match plan {
         Plan::Read => None,
         Plan::Probe(reason) | Plan::Omit(reason, _) => Some(reason),
@@ -189,8 +195,8 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
     let root = Root::open(&worktree.root)?;
     let git = look_at_git(worktree, &root, None)?;
     let threads = threads();
-    let Inventory { candidates, .. } = inventory::list_within(&root, &git, policy, None, Deadline(limits.deadline), threads)?;
-    let outcomes = for_each(&candidates, threads, Deadline(limits.deadline), |_, some, Hands { batch, .. }| {
+    let Inventory { candidates, .. } = inventory::list_within(&root, &git, policy, None, Leave::of(&limits), threads)?;
+    let outcomes = for_each(&candidates, threads, Leave::of(&limits), |_, some, Hands { batch, .. }| {
         let mut outcome = PassOutcome { files: 0, bytes: 0 };
         for candidate in some.iter().filter(|candidate| candidate.plan == Plan::Read) {
             let Ok(file) = root.open_file(candidate.path.as_str().as_bytes()) else { continue };
@@ -268,7 +274,7 @@ struct Unsettled {
 pub(super) fn for_each<T: Send>(
     candidates: &[Candidate],
     threads: usize,
-    deadline: Deadline,
+    leave: Leave<'_>,
     examine: impl Fn(usize, &[Candidate], &mut Hands) -> Result<Vec<T>, WorkspaceError> + Sync,
 ) -> Result<Vec<T>, WorkspaceError> {
     let next = AtomicUsize::new(0);
@@ -281,7 +287,7 @@ pub(super) fn for_each<T: Send>(
             if start >= candidates.len() {
                 break;
             }
-            deadline.check().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            leave.check().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             let some = &candidates[start..(start + CHUNK).min(candidates.len())];
             let chunk = examine(start, some, &mut hands).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
             results.push((start, chunk));
@@ -312,7 +318,7 @@ fn failed(candidate: &Candidate, errno: Errno) -> WorkspaceError {
 pub(super) struct Reading<'a> {
     root: &'a Root,
     git: &'a Snapshot,
-    limits: ScanLimits,
+    limits: &'a ScanLimits,
     visit: &'a Visitor<'a>,
     sealing: Option<Sealing<'a>>,
     files: AtomicU64,
@@ -349,7 +355,7 @@ enum Attempt {
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn new(root: &'a Root, git: &'a Snapshot, limits: ScanLimits, visit: &'a Visitor<'a>) -> Self {
+    pub(super) fn new(root: &'a Root, git: &'a Snapshot, limits: &'a ScanLimits, visit: &'a Visitor<'a>) -> Self {
         Self {
             root,
             git,

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::config::{Check, OnStale, Scope};
+use crate::model::{Cancel, Demand};
 
 /// Numbers below a bound that look random and are the same for each seed.
 fn dice(seed: u64) -> impl FnMut(usize) -> usize {
@@ -150,7 +151,7 @@ fn policy(include_untracked: bool, exclude: &[&str]) -> Policy {
     .expect("valid patterns")
 }
 
-const LIMITS: ScanLimits = ScanLimits { max_files: 20_000, max_file_bytes: 2 << 20, max_source_bytes: 512 << 20, deadline: None };
+const LIMITS: ScanLimits = ScanLimits { max_files: 20_000, max_file_bytes: 2 << 20, max_source_bytes: 512 << 20, demand: None };
 
 fn try_scan(root: &Path, include_untracked: bool) -> Result<Capture, WorkspaceError> {
     let seen = Mutex::new(BTreeMap::new());
@@ -674,15 +675,18 @@ fn rules_inside_a_build_folder_ignore_and_do_not_keep() {
 }
 
 #[test]
-fn a_scan_ends_at_its_deadline() {
+fn a_scan_ends_at_its_deadline_and_with_who_wanted_it() {
     let fixture = Fixture::folder();
     for number in 0..200 {
         fixture.write(&format!("d{number}/a.py"), "");
     }
-    let limits = LIMITS.until(std::time::Instant::now());
+    let now = std::time::Instant::now();
+    let (gone, far) = (Cancel::default(), now + std::time::Duration::from_secs(600));
+    gone.cancel();
     for _ in 0..20 {
-        let result = scan(&fixture.worktree(), &policy(true, &[]), limits, &|_, _, _| {});
-        assert!(matches!(result, Err(WorkspaceError::Timeout)));
+        let scan = |demand: Demand| scan(&fixture.worktree(), &policy(true, &[]), LIMITS.wanted(&demand), &|_, _, _| {});
+        assert!(matches!(scan(Demand::until(now)), Err(WorkspaceError::Timeout)));
+        assert!(matches!(scan(Demand::new(far, &gone)), Err(WorkspaceError::Unwanted)));
     }
 }
 

@@ -22,7 +22,7 @@ use super::inventory::{
 };
 use super::kept::{Listing, Record, Records, Sources};
 use super::policy::Policy;
-use super::scan::Deadline;
+use super::scan::Leave;
 use super::seal::{Identity, Round};
 use super::{Omission, WorkspaceError, escape};
 
@@ -140,7 +140,7 @@ pub(super) struct Walk<'a> {
     last: Option<&'a Listing>,
     /// The seals of directories, where they may be used.
     round: Option<&'a Round<'a>>,
-    deadline: Deadline,
+    leave: Leave<'a>,
     queue: Queue,
 }
 
@@ -202,9 +202,9 @@ struct Findings {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(root: &'a Root, git: &'a Snapshot, policy: &'a Policy, deadline: Deadline, threads: usize) -> Self {
+    pub(super) fn new(root: &'a Root, git: &'a Snapshot, policy: &'a Policy, leave: Leave<'a>, threads: usize) -> Self {
         let queue = Queue { tasks: Mutex::new(Vec::new()), changed: Condvar::new(), idle: AtomicUsize::new(0), threads };
-        Self { root, git, policy, confines: None, last: None, round: None, deadline, queue }
+        Self { root, git, policy, confines: None, last: None, round: None, leave, queue }
     }
 
     /// Confines the walk.
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
         let mut hands = Hands { names: Names::new(), path: Vec::new(), own: Vec::new() };
         loop {
             let Some(task) = hands.own.pop().or_else(|| self.queue.take()) else { return Ok(found) };
-            let read = self.deadline.check().and_then(|()| self.read(&task, &mut hands, &mut found));
+            let read = self.leave.check().and_then(|()| self.read(&task, &mut hands, &mut found));
             if let Err(error) = read {
                 self.queue.abandon();
                 return Err(error);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use sextant::config::{Config, Environment, OnStale, Selection};
-use sextant::engine::{Admission, Baseline, Cancel, Desk, Snapshot};
-use sextant::model::Fingerprint;
+use sextant::engine::{Admission, Baseline, Desk, Snapshot};
+use sextant::model::{Cancel, Fingerprint};
 use sextant::parse::InProcessParser;
 use sextant::query::{self, export, request};
 use sextant::render::{budget, json as body};

@@ -42,7 +42,7 @@ impl Left {
         });
         database.apply(Update { files: files.collect(), removed: Vec::new() });
         assert!(database.resume(&self.image, changed, paths));
-        let resolved = database.resolve_reached(2, &BTreeSet::new()).expect("resolved");
+        let resolved = database.resolve_reached(2, &BTreeSet::new(), &|| false).expect("resolved");
         self.edges.retain(|path, _| tree.contains_key(path.as_str()));
         self.edges.extend(resolved.edges.iter().cloned());
         self.image = database.image().expect("an image");
@@ -142,5 +142,5 @@ fn facts_that_cannot_be_had_are_told() {
     database.apply(Update { files: files.collect(), removed: Vec::new() });
     database.load_with(Arc::new(|_, _| None));
     assert!(database.resume(&left.image, BTreeSet::from([RepoPath::parse("lib.toy").expect("valid")]), false));
-    assert!(matches!(database.resolve_reached(1, &BTreeSet::new()), Err(AnalysisError::Facts)));
+    assert!(matches!(database.resolve_reached(1, &BTreeSet::new(), &|| false), Err(AnalysisError::Facts)));
 }

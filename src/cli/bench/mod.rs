@@ -126,7 +126,7 @@ fn part_of(
     let part = match part {
         "pass" => {
             let limits = ScanLimits::from(scope.limits());
-            last(&|| floor::pass(worktree, policy, limits).map_err(|error| failed(&error)))?
+            last(&|| floor::pass(worktree, policy, limits.clone()).map_err(|error| failed(&error)))?
         }
         "list" => last(&|| floor::list(worktree, policy).map_err(|error| failed(&error)))?,
         "hash" => last(&|| floor::hash(worktree, policy, false).map_err(|error| failed(&error)))?,

@@ -12,7 +12,7 @@ use crate::cli::arguments::{Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config;
-use crate::engine::{Answer, Desk, Snapshot};
+use crate::engine::{Answer, Guest, Snapshot};
 use crate::model::{Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::response::NotFollowed;
@@ -107,7 +107,7 @@ pub(super) type Inquired = Answer<Result<(Found, Fingerprint), Failure>>;
 
 /// Asks a desk about paths as they are seen from a place, below a path if one was typed.
 pub(super) fn inquire(
-    desk: &Desk,
+    desk: &Guest,
     typed: &[String],
     place: &Place,
     below: Option<&str>,

@@ -8,7 +8,7 @@ use crate::cli::arguments::{Command, Global, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config;
-use crate::engine::{Answer, Desk, Snapshot};
+use crate::engine::{Answer, Guest, Snapshot};
 use crate::model::{ContentHash, Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{
     DEFAULT_BYTES, DEFAULT_DEPTH, DEFAULT_LIMIT, MAX_BYTES, MAX_DEPTH, MAX_LIMIT, MAX_QUERY, MAX_READ_LINES, MIN_BYTES,
@@ -82,7 +82,7 @@ pub(super) type Inquired = Answer<Result<(Found, Fingerprint), Failure>>;
 
 /// Asks a question of a desk, as seen from a directory. Returns what was found, in which generation, for an answer of so many bytes.
 pub(super) fn inquire(
-    desk: &Desk,
+    desk: &Guest,
     asked: &Asked,
     on_stale: config::OnStale,
     here: &Path,

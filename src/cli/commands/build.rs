@@ -37,7 +37,7 @@ pub fn run(session: &mut Session, global: &Global, kind: Kind, world: &mut World
 /// Leaves a sync to this process, which goes on when the command is over.
 pub fn queue(session: &mut Session, global: &Global, world: &mut World<'_>) -> Result<Exit, Stop> {
     let desk = session.desk(global, &world.environment)?;
-    desk.sync_soon().map_err(|error| Failure::of_engine(&error))?;
+    desk.desk().sync_soon().map_err(|error| Failure::of_engine(&error))?;
     if global.json {
         writeln!(world.out, r#"{{"status":"queued"}}"#)?;
     } else if !global.quiet {

@@ -8,7 +8,7 @@ use crate::cli::arguments::{Comparison, Global, ImpactChanges, Question};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config;
-use crate::engine::{Admission, Answer, Baseline, Desk, EngineError, Snapshot, Unavailable};
+use crate::engine::{Admission, Answer, Baseline, EngineError, Guest, Snapshot, Unavailable};
 use crate::model::{Fingerprint, PathPrefix, RepoPath};
 use crate::query::request::{DEFAULT_BYTES, Paths};
 use crate::query::{self, Differing, Operation, QueryError, Request, Response};
@@ -69,7 +69,7 @@ pub fn run_impact(session: &mut Session, global: &Global, typed: &ImpactChanges,
 }
 
 /// Asks a desk which files changed since the generation before.
-pub(super) fn compare(desk: &Desk, on_stale: config::OnStale, room: usize) -> Result<Comparing, Failure> {
+pub(super) fn compare(desk: &Guest, on_stale: config::OnStale, room: usize) -> Result<Comparing, Failure> {
     let limit = desk.scope().limits().query();
     let admission = Admission { on_stale, expected_fingerprint: None, baseline: Baseline::Previous, limit };
     desk.ask(admission, |snapshot| answer(snapshot, Operation::Changes, room)).map_err(|error| Failure::of_engine(&error))
@@ -77,7 +77,7 @@ pub(super) fn compare(desk: &Desk, on_stale: config::OnStale, room: usize) -> Re
 
 /// Asks a desk what changes reach, their paths as seen from a place.
 pub(super) fn follow(
-    desk: &Desk,
+    desk: &Guest,
     followed: &Followed<'_>,
     place: &Place,
     on_stale: config::OnStale,

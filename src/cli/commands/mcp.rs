@@ -17,11 +17,12 @@ use crate::cli::failure::Exit;
 use crate::cli::service::{Commands, flag};
 use crate::cli::{remote, start_tracing};
 use crate::config::{Config, Environment};
+use crate::engine::Onlooker;
 use crate::model::sentence;
 use crate::server::daemon::protocol::{Call, Reply, streams};
 use crate::server::daemon::{Absent, Client, Lost, Place, Service};
 use crate::server::http::Server;
-use crate::server::mcp::{self, Outcome, Stop, ToolCall, Toolbox, Unanswered};
+use crate::server::mcp::{self, Outcome, ToolCall, Toolbox, Unanswered};
 
 /// How long a daemon that was started may take until it answers; meanwhile nobody does.
 const START: Duration = Duration::from_secs(3);
@@ -102,7 +103,7 @@ impl Tools {
     }
 
     /// Has the daemon work on a call. Returns what it wrote, if it did to the end.
-    fn in_daemon(&self, call: &Call, stop: &Stop) -> Option<Vec<Reply>> {
+    fn in_daemon(&self, call: &Call, onlooker: &Onlooker) -> Option<Vec<Reply>> {
         if self.is_alone || self.missed().is_some_and(|at| at.elapsed() < PAUSE) {
             return None;
         }
@@ -120,7 +121,7 @@ impl Tools {
                 return None;
             }
         };
-        match client.run_until(call.clone(), remote::limit(&config), &|| stop.is_set()) {
+        match client.run_for(call.clone(), remote::limit(&config), onlooker) {
             Ok(ran) => Some(ran.said),
             // Nobody waits for what would come of it here, either.
             Err(Lost::Unwanted) => Some(Vec::new()),
@@ -182,27 +183,28 @@ fn rest(commands: &Weak<Commands>) {
 }
 
 impl Toolbox for Tools {
-    fn call(&self, call: &ToolCall, stop: &Stop) -> Outcome {
-        let outcome = self.work(call, stop);
+    fn call(&self, call: &ToolCall, onlooker: &Arc<Onlooker>) -> Outcome {
+        let outcome = self.work(call, onlooker);
         let is_open = call.client_root.is_none() && self.root.is_none() && self.scope.is_none();
         if is_open && outcome.code() == Some(mcp::NO_ROOT) && call.names_no_place() && self.project.is_some() {
-            return self.work(&ToolCall { client_root: self.project.clone(), ..call.clone() }, stop);
+            return self.work(&ToolCall { client_root: self.project.clone(), ..call.clone() }, onlooker);
         }
         outcome
     }
 }
 
 impl Tools {
-    fn work(&self, call: &ToolCall, stop: &Stop) -> Outcome {
+    fn work(&self, call: &ToolCall, onlooker: &Arc<Onlooker>) -> Outcome {
         let command = self.command(call);
-        let said = self.in_daemon(&command, stop).unwrap_or_else(|| self.commands().run(command, &Arc::default()));
+        let said = self.in_daemon(&command, onlooker).unwrap_or_else(|| self.commands().run(command, onlooker));
         outcome_of(&said)
     }
 }
 
 /// Returns the call of a command line with its arguments on standard input.
 fn call_of(line: &[OsString], environment: &Environment, arguments: &Map<String, Value>) -> Call {
-    remote::call(line, environment, serde_json::to_vec(arguments).expect("arguments came as JSON"))
+    let call = remote::call(line, environment, serde_json::to_vec(arguments).expect("arguments came as JSON"));
+    Call { progress: true, ..call }
 }
 
 /// Returns the outcome that a call wrote.
@@ -235,7 +237,7 @@ impl Served {
 }
 
 impl Toolbox for Served {
-    fn call(&self, call: &ToolCall, _stop: &Stop) -> Outcome {
+    fn call(&self, call: &ToolCall, onlooker: &Arc<Onlooker>) -> Outcome {
         if !call.may_sync && call.arguments.get("on_stale").is_some_and(|policy| policy == "sync") {
             return Outcome::without_answer(&Unanswered {
                 code: "forbidden",
@@ -257,6 +259,6 @@ impl Toolbox for Served {
             // Without a scope there is none of that name, and so no answer.
             _ => flag("--scope=", &scope),
         });
-        outcome_of(&self.commands.run(call_of(&line, &self.environment, &arguments), &Arc::default()))
+        outcome_of(&self.commands.run(call_of(&line, &self.environment, &arguments), onlooker))
     }
 }

@@ -30,7 +30,8 @@ pub fn run(global: &Global, address: &str, world: &mut World<'_>) -> Result<Exit
     };
     let server = Server::bind(options).map_err(|error| of_http(&error))?;
     let tools = Served::new(world.environment.clone(), global.config.clone(), &server);
-    let server = server.mounting(mcp::routes(Arc::new(tools)));
+    let rooms = server.rooms();
+    let server = server.mounting(mcp::routes(Arc::new(tools), rooms));
     let address = server.address();
     if global.json {
         writeln!(world.out, r#"{{"event":"listening","address":"{address}"}}"#)?;

@@ -6,7 +6,6 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,7 +14,7 @@ use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
 use crate::config::{Environment, OnStale};
-use crate::engine::{Answer, BuildOutcome, Checked, Desk, StatusWord};
+use crate::engine::{Answer, BuildOutcome, Checked, Guest, StatusWord};
 use crate::model::Fingerprint;
 use crate::query::Response;
 use crate::query::request::MAX_READ_LINES;
@@ -136,7 +135,7 @@ fn answer(
 /// A call, and where it is answered.
 struct Call<'c> {
     arguments: &'c Arguments,
-    desk: &'c Arc<Desk>,
+    desk: &'c Guest,
     /// What is done about a stale index when the arguments do not say.
     policy: OnStale,
     is_served: bool,

@@ -15,8 +15,8 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::cli::arguments::Global;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Session, Stop, World};
-use crate::engine::{BuildOutcome, BuildStatus, Cancel, Desk, Difference, EngineError, Unbound};
-use crate::model::{Fingerprint, sentence};
+use crate::engine::{BuildOutcome, BuildStatus, Desk, Difference, EngineError, Unbound};
+use crate::model::{Cancel, Fingerprint, sentence};
 use crate::watch::{Health, Hint, HintSource, WatchedTree};
 
 use super::status::json;

@@ -115,8 +115,13 @@ impl Build<'_> {
             self.forget();
             return Ok(None);
         }
-        let resolved = match self.memory.database.resolve_reached(threads(), &rewritten) {
+        let demand = self.demand.clone();
+        let resolved = match self.memory.database.resolve_reached(threads(), &rewritten, &|| demand.ended().is_some()) {
             Ok(resolved) => resolved,
+            Err(AnalysisError::Interrupted) => {
+                self.forget();
+                return Err(self.ended());
+            }
             Err(AnalysisError::Facts) => {
                 self.forget();
                 return Ok(None);

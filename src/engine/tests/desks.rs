@@ -60,27 +60,28 @@ fn who_panics_leaves_the_desk_to_others() {
 }
 
 /// Longest wait for something that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stops a thread at a moment of a scan: says that it is there, and waits until it may go on.
-struct Stop {
+#[derive(Debug)]
+pub(super) struct Stop {
     there: Sender<()>,
     go_on: Receiver<()>,
 }
 
 impl Stop {
-    fn new() -> (Self, Receiver<()>, Sender<()>) {
+    pub fn new() -> (Self, Receiver<()>, Sender<()>) {
         let ((there, is_there), (go, go_on)) = (channel(), channel());
         (Self { there, go_on }, is_there, go)
     }
 
-    fn here(&self) {
+    pub fn here(&self) {
         self.there.send(()).expect("the test waits for it");
         self.go_on.recv_timeout(PATIENCE).expect("the test lets it go on");
     }
 
     /// Runs something whose first scan stops when every file was read.
-    fn at_the_end_of_the_first_scan<R>(self, run: impl FnOnce() -> R) -> R {
+    pub fn at_the_end_of_the_first_scan<R>(self, run: impl FnOnce() -> R) -> R {
         let mut stop = Some(self);
         let hook = move |moment: Moment, path: &str| {
             if moment == Moment::Read && path == "util.py" {
@@ -164,7 +165,7 @@ fn a_burst_of_syncs_is_two_builds() {
 }
 
 /// Counts the scans of what `run` does on this thread, and calls `hook` at each of their moments with the number of the scan, from 1.
-fn scans<R>(mut hook: impl FnMut(u32, Moment, &str) + 'static, run: impl FnOnce() -> R) -> (R, u32) {
+pub(super) fn scans<R>(mut hook: impl FnMut(u32, Moment, &str) + 'static, run: impl FnOnce() -> R) -> (R, u32) {
     let count = Rc::new(Cell::new(0));
     let counted = Rc::clone(&count);
     let at = move |moment: Moment, path: &str| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::engine::Progress;
+use crate::engine::{Onlooker, Progress};
 
 use super::Report;
 use super::place::{self, Place};
@@ -142,12 +142,12 @@ impl Client {
         self.follow(call, limit, &|| false, show)
     }
 
-    /// As [`Self::run`], given up soon after `is_unwanted` says so.
+    /// As [`Self::run`], for an onlooker who is told how far it is; given up soon after that one went away.
     ///
     /// # Errors
     /// As [`Self::run`], and when it is given up.
-    pub fn run_until(&self, call: Call, limit: Duration, is_unwanted: &dyn Fn() -> bool) -> Result<Ran, Lost> {
-        self.follow(call, limit, is_unwanted, &mut |_| {})
+    pub fn run_for(&self, call: Call, limit: Duration, onlooker: &Onlooker) -> Result<Ran, Lost> {
+        self.follow(call, limit, &|| onlooker.cancel().is_cancelled(), &mut |progress| onlooker.tell(progress))
     }
 
     fn follow(

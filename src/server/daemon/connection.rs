@@ -68,7 +68,9 @@ fn converse(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
             }
             Ok(Request::Query(question)) => {
                 let _running = shared.begin();
-                let answer = on_own_stack(|| shared.service().query(question))?;
+                let (onlooker, service) = (Arc::new(Onlooker::default()), shared.service());
+                // It is told nothing before the answer: the wire contract knows no other line.
+                let answer = attend(stream, &onlooker, PULSE, || service.query(question, &onlooker), || Ok(()))?;
                 protocol::write_whole(stream, answer.into_bytes())?;
             }
             Ok(Request::Status {}) => protocol::write_line(stream, &Object { status: shared.report() })?,
@@ -89,43 +91,54 @@ struct Object<T> {
     status: T,
 }
 
-/// Runs a command and looks after its client meanwhile.
+/// Runs a command, and tells its client meanwhile that it goes on.
 fn run(stream: &UnixStream, shared: &Shared, call: Call) -> io::Result<()> {
+    let (is_seen, onlooker) = (call.progress, Arc::new(Onlooker::default()));
+    let work = || shared.service().run(call, &onlooker);
+    let tell = || {
+        let progress = onlooker.read().filter(|_| is_seen);
+        protocol::write_line(stream, &progress.map_or(Reply::Alive {}, Reply::Progress))
+    };
+    let replies = attend(stream, &onlooker, if is_seen { GLANCE } else { PULSE }, work, tell)?;
+    replies.iter().try_for_each(|reply| protocol::write_line(stream, reply))
+}
+
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+
+/// Works on something with the stack that commands have, and looks after its client meanwhile, who is told something now and then. Once
+/// that is gone, the work is given up.
+fn attend<T: Send>(
+    stream: &UnixStream,
+    onlooker: &Onlooker,
+    pulse: Duration,
+    work: impl FnOnce() -> T + Send,
+    tell: impl Fn() -> io::Result<()>,
+) -> io::Result<T> {
     let (done, outcome) = mpsc::channel();
-    let onlooker = Arc::new(Onlooker::default());
-    let (is_seen, seen) = (call.progress, Arc::clone(&onlooker));
-    let replies = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let work = move || {
-            let replies = shared.service().run(call, &seen);
-            // Nobody waits for it any more when the client is gone.
-            let _ = done.send(replies);
+            // Nobody takes it any more when the client is gone.
+            let _ = done.send(work());
         };
-        std::thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
-        loop {
-            match outcome.recv_timeout(if is_seen { GLANCE } else { PULSE }) {
-                Ok(replies) => return Ok(replies),
-                // A defect; the client finds out by itself that there is no exit.
+        let thread = std::thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
+        let look_after = || loop {
+            match outcome.recv_timeout(pulse) {
+                Ok(outcome) => return Ok(outcome),
+                // A defect; the client finds out by itself that there is no answer.
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(io::Error::other("the request ended without an answer")),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     // Some systems tell of an end only who asks for it.
                     if protocol::wait(stream, PollFlags::HUP, Some(Duration::ZERO))?.intersects(GONE) {
                         return Err(io::ErrorKind::BrokenPipe.into());
                     }
-                    let progress = onlooker.read().filter(|_| is_seen);
-                    protocol::write_line(stream, &progress.map_or(Reply::Alive {}, Reply::Progress))?;
+                    tell()?;
                 }
             }
-        }
-    })?;
-    replies.iter().try_for_each(|reply| protocol::write_line(stream, reply))
-}
-
-const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
-
-/// Runs something with the stack that commands have.
-fn on_own_stack<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
-        thread.join().map_err(|_| io::Error::other("the request ended without an answer"))
+        };
+        let outcome = look_after();
+        onlooker.cancel().cancel();
+        // It was said already how it ended.
+        let _ = thread.join();
+        outcome
     })
 }

@@ -33,12 +33,12 @@ use protocol::{Call, Question, Reply};
 
 /// What the daemon does for its clients; the layer that knows the commands supplies it.
 pub trait Service: Send + Sync {
-    /// Runs a command line as a process of its own would. Returns what it wrote, in order, and its exit at the end. How far it is shows in
-    /// `onlooker`.
+    /// Runs a command line as a process of its own would, for an `onlooker` who sees how far it is and may go away. Returns what it wrote,
+    /// in order, and its exit at the end.
     fn run(&self, call: Call, onlooker: &Arc<Onlooker>) -> Vec<Reply>;
 
-    /// Answers a request of the wire contract with its response or its error, an object in compact JSON.
-    fn query(&self, question: Question) -> String;
+    /// Answers a request of the wire contract with its response or its error, an object in compact JSON; for an `onlooker` as above.
+    fn query(&self, question: Question, onlooker: &Arc<Onlooker>) -> String;
 
     /// Says how each scope in memory is, by name.
     fn scopes(&self) -> Vec<ScopeReport>;

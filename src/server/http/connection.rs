@@ -1,17 +1,21 @@
 //! One connection: HTTP/1.1 with bounds on how long a head may take and an answer may stay unread.
 //!
-//! Must not know a route. Invariant: whatever a client does or leaves undone costs one small task, for a bounded time.
+//! Must not know a route. Invariant: whatever a client does or leaves undone costs one small task, for a bounded time; and what is done for
+//! a client ends soon after it has gone.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::response::IntoResponse;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -24,12 +28,15 @@ const UNREAD: Duration = Duration::from_secs(20);
 /// How much is read ahead. A head is refused that is larger by far; one that is little larger may be read.
 const BUFFER: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
+/// How often it is looked whether a client is still there.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Serves a connection until either side has enough, or the service ends. A head may take so long as there is `patience`, from the end of
-/// the answer before it on.
+/// the answer before it on; so long is an answer worked on for a client that says no more, and may only have closed its side.
 pub async fn serve(stream: TcpStream, router: Router, patience: Duration, mut ending: watch::Receiver<bool>) {
     // What it is without is only slower.
     let _ = stream.set_nodelay(true);
+    let peer = stream.as_fd().try_clone_to_owned();
     let mut stream = TimeoutWriter::new(stream);
     stream.set_timeout(Some(UNREAD));
     let stream = Spoken { stream: Box::pin(stream), own: None };
@@ -44,6 +51,7 @@ pub async fn serve(stream: TcpStream, router: Router, patience: Duration, mut en
     let mut connection = std::pin::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
+        () = left(peer, patience) => return tracing::debug!("a client has gone"),
         () = ended(&mut ending) => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -51,6 +59,26 @@ pub async fn serve(stream: TcpStream, router: Router, patience: Duration, mut en
     };
     if let Err(error) = outcome {
         tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// Waits until a client is gone for good, or has said its last so long ago. Whether it can still hear is not told apart from that by the
+/// system.
+async fn left(peer: io::Result<OwnedFd>, patience: Duration) {
+    let Ok(peer) = peer else { return std::future::pending().await };
+    let (mut look, mut last) = (tokio::time::interval(LOOK), None);
+    loop {
+        look.tick().await;
+        match recv(&peer, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => {
+                if last.get_or_insert_with(Instant::now).elapsed() >= patience {
+                    return;
+                }
+            }
+            // It has said something that is read in time, or nothing yet.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => last = None,
+            Err(_) => return,
+        }
     }
 }
 

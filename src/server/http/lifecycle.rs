@@ -22,6 +22,7 @@ use super::connection;
 use super::door::Door;
 use super::routes::{self, Surface};
 use super::scopes::Scopes;
+use super::work::Rooms;
 
 /// More connections at once are turned away.
 const MOST_CONNECTIONS: usize = 512;
@@ -111,6 +112,11 @@ impl Server {
     /// Returns the root that is served although no configuration may name it, and the name of its scope.
     pub fn own_scope(&self) -> Option<(PathBuf, String)> {
         self.surface.scopes.own().cloned()
+    }
+
+    /// Returns where its requests are worked on, for those of what is mounted.
+    pub fn rooms(&self) -> Rooms {
+        self.surface.rooms().clone()
     }
 
     /// Returns where it listens.

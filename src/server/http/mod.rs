@@ -22,3 +22,4 @@ mod work;
 pub use door::Grant;
 pub use lifecycle::{HttpError, Options, Server};
 pub use refusal::{sentence_of, status_of};
+pub use work::Rooms;

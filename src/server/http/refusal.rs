@@ -147,6 +147,10 @@ impl Refusal {
         TABLE.iter().find(|row| row.code == self.code).expect("`new` takes codes of the table only")
     }
 
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.row().status).expect("the table holds statuses")
     }

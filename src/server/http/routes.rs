@@ -19,17 +19,18 @@ use http_body_util::BodyExt;
 use serde::Serialize;
 
 use crate::config::{Config, Http, Right};
+use crate::engine::Guest;
+use crate::model::Cancel;
 use crate::query::request::{self, MAX_BODY};
 use crate::render::json;
 use crate::server::answer;
-use crate::server::mcp::MOST_CALLS;
 
 use super::door::{self, Door, Grant};
 use super::metrics::Metrics;
 use super::openapi;
 use super::refusal::{Code, Refusal, json as json_response};
 use super::scopes::Scopes;
-use super::work::Work;
+use super::work::Rooms;
 
 /// A body that is too large is read to its end up to here, so that its sender hears why it is refused.
 const MOST_UNREAD: usize = 1 << 20;
@@ -42,8 +43,8 @@ const WAITING: usize = 192;
 /// Syncs at once, of all scopes, and those that wait; each holds a thread for long.
 const SYNCS: usize = 8;
 const WAITING_SYNCS: usize = 32;
-/// Threads that may block: one for each piece of work, those of agents included, and some for what is quick.
-pub const THREADS: usize = QUESTIONS + SYNCS + MOST_CALLS + 8;
+/// Threads that may block: one for each piece of work, and some for what is quick.
+pub const THREADS: usize = QUESTIONS + SYNCS + 8;
 
 const CONTRACT_ID: HeaderName = HeaderName::from_static("x-powercontext-request-id");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -54,21 +55,25 @@ pub struct Surface {
     pub scopes: Scopes,
     pub door: Door,
     pub metrics: Metrics,
-    questions: Work,
-    syncs: Work,
+    rooms: Rooms,
     /// Requests since the last pause.
     lately: AtomicU64,
 }
 
 impl Surface {
     pub fn new(scopes: Scopes, door: Door) -> Self {
-        let (questions, syncs) = (Work::new(QUESTIONS, WAITING), Work::new(SYNCS, WAITING_SYNCS));
-        Self { scopes, door, metrics: Metrics::default(), questions, syncs, lately: AtomicU64::new(0) }
+        let rooms = Rooms::new((QUESTIONS, WAITING), (SYNCS, WAITING_SYNCS));
+        Self { scopes, door, metrics: Metrics::default(), rooms, lately: AtomicU64::new(0) }
+    }
+
+    /// Returns where its requests are worked on.
+    pub fn rooms(&self) -> &Rooms {
+        &self.rooms
     }
 
     /// Returns whether nothing is asked any more, once after something was.
     pub fn takes_pause(&self) -> bool {
-        self.questions.present() + self.syncs.present() == 0 && self.lately.swap(0, Ordering::Relaxed) > 0
+        self.rooms.present() == 0 && self.lately.swap(0, Ordering::Relaxed) > 0
     }
 }
 
@@ -231,7 +236,7 @@ async fn healthz() -> Response {
 }
 
 async fn metrics(State(surface): Shared) -> Response {
-    let text = surface.metrics.text(surface.questions.present() + surface.syncs.present());
+    let text = surface.metrics.text(surface.rooms.present());
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
@@ -286,7 +291,7 @@ async fn status(State(surface): Shared, Extension(grant): Extension<Grant>, name
     let arrived = Instant::now();
     let (scopes, limit) = (Arc::clone(&surface), grant.config.limits.query());
     let work = move || Ok(json::status(&scopes.scopes.desk(&grant.config, &name)?.desk.status()));
-    let body = answered(surface.questions.run(arrived + limit, work).await?)?;
+    let body = answered(surface.rooms.questions.run(arrived + limit, work).await?)?;
     surface.metrics.time("status", arrived.elapsed());
     Ok(json_response(StatusCode::OK, body))
 }
@@ -303,14 +308,17 @@ async fn query(
     let request = request::parse(&body).map_err(|error| Refusal::of_request(&error))?;
     let (arrived, limit) = (Instant::now(), grant.config.limits.query());
     let (scopes, operation) = (Arc::clone(&surface), request.operation.kind());
+    let cancel = Cancel::default();
+    // Whoever does not wait for the answer lets go of this.
+    let _waits = cancel.at_end();
     let work = move || {
         let served = scopes.scopes.desk(&grant.config, &name)?;
         let policy = answer::strict_policy(&served.desk, served.is_implicit);
         // The time that it waited is a part of what it has.
         let left = (arrived + limit).saturating_duration_since(Instant::now());
-        answer::answer(&served.desk, &request, policy, left).map(|reply| reply.json())
+        answer::answer(&Guest::new(served.desk, cancel), &request, policy, left).map(|reply| reply.json())
     };
-    let body = answered(surface.questions.run(arrived + limit, work).await?)?;
+    let body = answered(surface.rooms.questions.run(arrived + limit, work).await?)?;
     surface.metrics.time(operation, arrived.elapsed());
     Ok(json_response(StatusCode::OK, body))
 }
@@ -333,12 +341,14 @@ async fn sync(
     }
     let (arrived, scopes) = (Instant::now(), Arc::clone(&surface));
     let limit = grant.config.limits.build();
+    let cancel = Cancel::default();
+    let _waits = cancel.at_end();
     let work = move || {
-        let desk = scopes.scopes.desk(&grant.config, &name)?.desk;
+        let desk = Guest::new(scopes.scopes.desk(&grant.config, &name)?.desk, cancel);
         let left = (arrived + limit).saturating_duration_since(Instant::now());
         desk.sync_within(left).map(|outcome| json::build(&outcome)).map_err(|error| answer::Refusal::new(error.code(), &error))
     };
-    Ok(json_response(StatusCode::OK, answered(surface.syncs.run(arrived + limit, work).await?)?))
+    Ok(json_response(StatusCode::OK, answered(surface.rooms.syncs.run(arrived + limit, work).await?)?))
 }
 
 /// Tells the log what the client is not told: the message of a refusal may name paths.

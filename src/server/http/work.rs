@@ -11,6 +11,26 @@ use tokio::sync::Semaphore;
 
 use super::refusal::Refusal;
 
+/// Where the requests of a service are worked on, those of agents among them: syncs hold a thread for long, and have a room of their own.
+#[derive(Clone, Debug)]
+pub struct Rooms {
+    pub questions: Arc<Work>,
+    pub syncs: Arc<Work>,
+}
+
+impl Rooms {
+    /// Returns rooms that take so much at once of each kind, and so much more that waits.
+    pub fn new(questions: (usize, usize), syncs: (usize, usize)) -> Self {
+        let room = |(running, waiting)| Arc::new(Work::new(running, waiting));
+        Self { questions: room(questions), syncs: room(syncs) }
+    }
+
+    /// Returns how much waits or runs.
+    pub fn present(&self) -> u64 {
+        self.questions.present() + self.syncs.present()
+    }
+}
+
 /// One kind of work.
 #[derive(Debug)]
 pub struct Work {

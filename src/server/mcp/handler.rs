@@ -1,7 +1,7 @@
 //! What the protocol asks of a server: the revisions, the tools, and calls with progress and cancellation.
 //!
-//! Must not know a transport or how a tool works. Invariant: a call never holds up another, nor the loop that reads messages, and at most
-//! [`MOST_CALLS`] are worked on at once.
+//! Must not know a transport or how a tool works. Invariant: a call never holds up the loop that reads messages, and no more are worked on
+//! at once than the room takes.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -16,15 +16,18 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::time::MissedTickBehavior;
+
+use crate::config::Limits;
+use crate::server::http::Rooms;
 
 use super::arguments::Arguments;
 use super::http::Access;
+use super::progress::{Account, Told};
+use super::room::{Room, Turned, turned_away};
 use super::tools::{TOOLS, declared};
-use super::{INSTRUCTIONS, NO_ROOT, Outcome, Stop, ToolCall, Toolbox, Unanswered, schema};
+use super::{INSTRUCTIONS, NO_ROOT, Outcome, ToolCall, Toolbox, Unanswered, schema};
 
-/// More calls wait for those before them.
-pub const MOST_CALLS: usize = 16;
 /// How often a client that asked for it is told that its call goes on.
 const PULSE: Duration = Duration::from_millis(500);
 /// How long a client may take to be told.
@@ -44,48 +47,56 @@ static REVISIONS: [ProtocolVersion; 3] =
 #[derive(Clone)]
 pub struct Handler {
     toolbox: Arc<dyn Toolbox>,
-    calls: Arc<Semaphore>,
+    room: Room,
     tools: Arc<[Tool]>,
 }
 
 impl Handler {
+    /// Returns one for the client of this process.
     pub fn new(toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { toolbox, calls: Arc::new(Semaphore::new(MOST_CALLS)), tools: schema::listed().into() }
+        Self { toolbox, room: Room::own(), tools: schema::listed().into() }
     }
 
-    /// Works on a call in a thread of its own, and tells of its progress meanwhile.
-    async fn work(&self, call: ToolCall, context: &RequestContext<RoleServer>) -> Result<Outcome, ErrorData> {
-        let stop = Stop::default();
-        // Whichever way this ends, nobody waits any more.
-        let _end = StopAtEnd(stop.clone());
-        let name = call.tool.name;
-        let (done, mut outcome) = oneshot::channel();
-        let (toolbox, calls) = (Arc::clone(&self.toolbox), Arc::clone(&self.calls));
-        let started = Instant::now();
-        tokio::spawn(async move {
-            let Ok(_turn) = calls.acquire_owned().await else { return };
-            if stop.is_set() {
-                return;
-            }
-            let worked = tokio::task::spawn_blocking(move || toolbox.call(&call, &stop)).await;
-            // Nobody waits for it any more when it was cancelled.
-            let _ = done.send(worked.ok());
-        });
+    /// Returns one for the clients of a service, whose calls stand beside its other requests.
+    pub fn among(toolbox: Arc<dyn Toolbox>, rooms: Rooms) -> Self {
+        Self { toolbox, room: Room::Shared(rooms), tools: schema::listed().into() }
+    }
+
+    /// Works on a call where there is room for it, and tells of its progress meanwhile. Whichever way this ends, the work ends with it.
+    async fn work(
+        &self,
+        call: ToolCall,
+        limits: Option<&Limits>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Outcome, ErrorData> {
+        let onlooker = Arc::new(Room::onlooker(&call, limits));
+        let _waits = onlooker.cancel().at_end();
+        let (name, started, mut account) = (call.tool.name, Instant::now(), Account::default());
+        let work = {
+            let (toolbox, call, onlooker) = (Arc::clone(&self.toolbox), call.clone(), Arc::clone(&onlooker));
+            move || toolbox.call(&call, &onlooker)
+        };
+        let mut work = std::pin::pin!(self.room.work(&call, limits, work));
         let token = context.meta.get_progress_token();
         let mut pulse = tokio::time::interval(PULSE);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                outcome = &mut outcome => {
-                    return outcome.ok().flatten().ok_or_else(|| ErrorData::internal_error("the call ended without an answer", None));
+                worked = &mut work => {
+                    return match worked {
+                        Ok(outcome) => Ok(outcome),
+                        Err(Turned::Away(code)) => Ok(turned_away(code)),
+                        Err(Turned::Broken) => Err(ErrorData::internal_error("the call ended without an answer", None)),
+                    };
                 }
                 () = context.ct.cancelled() => {
                     return Err(ErrorData::internal_error("cancelled", None));
                 }
                 _ = pulse.tick(), if token.is_some() => {
                     let Some(token) = token.clone() else { continue };
-                    let passed = started.elapsed();
-                    let told = ProgressNotificationParam::new(token, passed.as_secs_f64())
-                        .with_message(format!("{name}: {} s", passed.as_secs()));
+                    let Told { done, total, message } = account.tell(name, started.elapsed(), onlooker.read());
+                    let mut told = ProgressNotificationParam::new(token, done).with_message(message);
+                    told.total = total;
                     // Who closed its input takes no more of these, and still waits for the answer.
                     let _ = tokio::time::timeout(TELLING, context.peer.notify_progress(told)).await;
                 }
@@ -107,15 +118,6 @@ impl Handler {
             (Some(only), None) => Some(only),
             _ => None,
         }
-    }
-}
-
-/// Sets its [`Stop`] when it is let go.
-struct StopAtEnd(Stop);
-
-impl Drop for StopAtEnd {
-    fn drop(&mut self) {
-        self.0.set();
     }
 }
 
@@ -216,7 +218,8 @@ impl Handler {
         arguments: &Arguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<Outcome, ErrorData> {
-        let (scope, may_sync) = match Access::of(&context.extensions) {
+        let access = Access::of(&context.extensions);
+        let (scope, may_sync) = match &access {
             None => (None, true),
             Some(access) => match access.scope(tool, arguments) {
                 Ok(scope) => {
@@ -226,13 +229,14 @@ impl Handler {
                 Err(refused) => return Ok(Outcome::without_answer(&refused)),
             },
         };
+        let limits = access.as_ref().map(|access| &access.limits);
         let mut call = ToolCall { tool, arguments: given, client_root: None, scope, may_sync };
-        let outcome = self.work(call.clone(), context).await?;
+        let outcome = self.work(call.clone(), limits, context).await?;
         if call.scope.is_some() || !call.names_no_place() || outcome.code() != Some(NO_ROOT) {
             return Ok(outcome);
         }
         call.client_root = self.root_of_client(context).await;
-        if call.client_root.is_some() { self.work(call, context).await } else { Ok(outcome) }
+        if call.client_root.is_some() { self.work(call, limits, context).await } else { Ok(outcome) }
     }
 }
 

@@ -7,15 +7,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
-use rmcp::model::Extensions;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::model::{ErrorData, Extensions, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::config::Right;
-use crate::server::http::Grant;
+use crate::config::{Limits, Right};
+use crate::server::http::{Grant, Rooms};
 
 use super::arguments::Arguments;
 use super::handler::Handler;
+use super::lines::{Read, understand};
 use super::tools::Declaration;
 use super::{Toolbox, Unanswered};
 
@@ -32,17 +38,36 @@ pub(super) struct Access {
     pub read: BTreeSet<String>,
     /// Scopes that it may sync.
     pub manage: BTreeSet<String>,
+    /// How long its calls may take.
+    pub limits: Limits,
 }
 
-/// Returns the protocol at `/mcp`, to be mounted in the service.
-pub fn routes(toolbox: Arc<dyn Toolbox>) -> Router {
-    Router::new().route_service("/mcp", service(toolbox))
+/// Returns the protocol at `/mcp`, to be mounted in the service in whose rooms its calls are worked on.
+pub fn routes(toolbox: Arc<dyn Toolbox>, rooms: Rooms) -> Router {
+    Router::new().route_service("/mcp", service(toolbox, rooms)).layer(middleware::from_fn(understood))
+}
+
+/// Refuses a body that is no message, in the words that lines of standard streams are refused with.
+async fn understood(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    // The service read it before, within its own bounds.
+    let Ok(body) = to_bytes(body, MAX_BODY).await else { return StatusCode::PAYLOAD_TOO_LARGE.into_response() };
+    let (id, error) = match understand(&body) {
+        Read::Refused(id, error) => (id, error),
+        Read::Ignored if body.trim_ascii().is_empty() => (None, ErrorData::parse_error("a message is one JSON object", None)),
+        Read::Message(_) | Read::Ignored => return next.run(Request::from_parts(parts, Body::from(body))).await,
+    };
+    let message = serde_json::to_string(&ServerJsonRpcMessage::error(error, id)).unwrap_or_default();
+    (StatusCode::BAD_REQUEST, [(header::CONTENT_TYPE, "application/json")], message).into_response()
 }
 
 /// Returns the protocol alone. It keeps no sessions, answers in plain JSON where a call tells no progress, and leaves Host, Origin and
 /// authorisation to the service before it, which puts a [`Grant`] into the request's extensions.
-fn service(toolbox: Arc<dyn Toolbox>) -> HttpService {
-    let handler = Handler::new(toolbox);
+fn service(toolbox: Arc<dyn Toolbox>, rooms: Rooms) -> HttpService {
+    let handler = Handler::among(toolbox, rooms);
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -56,11 +81,12 @@ impl Access {
     pub fn of(extensions: &Extensions) -> Option<Self> {
         let parts = extensions.get::<http::request::Parts>()?;
         let grant = parts.extensions.get::<Grant>();
-        Some(grant.map(|grant| Self::by(|right| grant.scopes(right).map(str::to_owned).collect())).unwrap_or_default())
+        Some(grant.map(Self::by).unwrap_or_default())
     }
 
-    fn by(scopes: impl Fn(Right) -> BTreeSet<String>) -> Self {
-        Self { read: scopes(Right::ScopeRead), manage: scopes(Right::CodeManage) }
+    fn by(grant: &Grant) -> Self {
+        let scopes = |right| grant.scopes(right).map(str::to_owned).collect();
+        Self { read: scopes(Right::ScopeRead), manage: scopes(Right::CodeManage), limits: grant.config.limits.clone() }
     }
 
     /// Returns whether a scope may be synced.
@@ -113,7 +139,7 @@ mod tests {
             let tool = declared(tool).expect("a tool");
             let given: Map<String, Value> = serde_json::from_str(given).expect("an object");
             let arguments = Arguments::read(tool, &given).expect("they fit");
-            let found = Access { read: set(read), manage: set(manage) }.scope(tool, &arguments);
+            let found = Access { read: set(read), manage: set(manage), ..Access::default() }.scope(tool, &arguments);
             assert_eq!(found.as_deref().map_err(|error| error.code), want, "{given:?}");
         };
         check(&["a"], &[], "status", "{}", Ok("a"));

@@ -1,23 +1,31 @@
 //! Messages as lines of standard streams.
 //!
 //! Must not know what a message asks. Invariant: whatever a line holds, the next one is read; a request that cannot be understood is
-//! answered under its own id; no line of more than [`MAX_MESSAGE`] bytes is kept.
+//! answered under its own id; no line of more than [`MAX_MESSAGE`] bytes is kept; the end of the input is told once all requests before it
+//! are answered, or [`PATIENCE`] has passed.
 
+use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
 
 use super::handler::misfit;
 
 /// Most bytes of a message. Arguments are far below.
 pub const MAX_MESSAGE: usize = 1 << 20;
+/// How long a client that says no more may wait for answers.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Standard streams, or others like them.
 pub struct Lines<R, W> {
@@ -31,11 +39,43 @@ pub struct Lines<R, W> {
     /// What is to be said before the next line is read.
     reply: Option<Vec<u8>>,
     write: Arc<Mutex<Option<W>>>,
+    open: Arc<Open>,
+    /// Until when answers are waited for, once there is no more to read.
+    last: Option<Instant>,
 }
 
-/// What a line came to.
+/// The requests that were read and are not answered.
+#[derive(Default)]
+struct Open {
+    ids: SyncMutex<HashSet<RequestId>>,
+    changed: Notify,
+}
+
+impl Open {
+    fn add(&self, id: RequestId) {
+        self.ids().insert(id);
+    }
+
+    fn take(&self, id: &RequestId) {
+        self.ids().remove(id);
+        self.changed.notify_one();
+    }
+
+    async fn answered(&self) {
+        while !self.ids().is_empty() {
+            self.changed.notified().await;
+        }
+    }
+
+    fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        // Each change of it is whole.
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a message came to.
 #[derive(Debug)]
-enum Read {
+pub(super) enum Read {
     Message(Box<ClientJsonRpcMessage>),
     /// Not understood, and why.
     Refused(Option<RequestId>, ErrorData),
@@ -52,6 +92,32 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             is_begun: false,
             reply: None,
             write: Arc::new(Mutex::new(Some(write))),
+            open: Arc::default(),
+            last: None,
+        }
+    }
+
+    /// Waits until all that was asked is answered, with nothing more to read.
+    async fn hear_out(&mut self) {
+        let last = *self.last.get_or_insert_with(|| Instant::now() + PATIENCE);
+        if tokio::time::timeout_at(last, self.open.answered()).await.is_err() {
+            tracing::warn!("the client has closed its input, and is not waited for any longer");
+        }
+    }
+
+    /// Takes note of what is to be answered.
+    fn note(&self, message: &ClientJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Request(request) => self.open.add(request.id.clone()),
+            // Who gave it up gets no answer.
+            JsonRpcMessage::Notification(told) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.take(id);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -92,10 +158,16 @@ where
     type Error = io::Error;
 
     fn send(&mut self, message: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let write = Arc::clone(&self.write);
+        let (write, open) = (Arc::clone(&self.write), Arc::clone(&self.open));
         async move {
             let line = serde_json::to_vec(&message)?;
-            write_line(&write, line).await
+            let written = write_line(&write, line).await;
+            match &message {
+                JsonRpcMessage::Response(response) => open.take(&response.id),
+                JsonRpcMessage::Error(error) => error.id.iter().for_each(|id| open.take(id)),
+                _ => {}
+            }
+            written
         }
     }
 
@@ -113,7 +185,10 @@ where
             }
             match self.fill().await {
                 Ok(true) => {}
-                Ok(false) => return None,
+                Ok(false) => {
+                    self.hear_out().await;
+                    return None;
+                }
                 Err(error) => {
                     tracing::warn!(%error, "standard input cannot be read");
                     return None;
@@ -125,6 +200,7 @@ where
                 Read::Message(message) => {
                     self.is_begun |= matches!(*message, ClientJsonRpcMessage::Request(_));
                     if self.is_begun {
+                        self.note(&message);
                         return Some(*message);
                     }
                 }
@@ -152,19 +228,19 @@ fn encode(message: &ServerJsonRpcMessage) -> Option<Vec<u8>> {
     serde_json::to_vec(message).ok()
 }
 
-/// Returns what a line means.
-fn understand(line: &[u8]) -> Read {
+/// Returns what a line, or a body, means.
+pub(super) fn understand(line: &[u8]) -> Read {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return Read::Ignored;
     }
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
-        return Read::Refused(None, ErrorData::parse_error("a line holds one JSON object", None));
+        return Read::Refused(None, ErrorData::parse_error("a message is one JSON object", None));
     };
     let Some(object) = value.as_object() else {
         return Read::Refused(
             None,
-            ErrorData::invalid_request("a line holds one request, notification or response; no batches", None),
+            ErrorData::invalid_request("a message is one request, notification or response; no batches", None),
         );
     };
     let id = object.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
@@ -204,12 +280,16 @@ mod tests {
 
     /// Returns the methods and ids of what is received of an input, and what is replied to the rest.
     fn converse(input: &[u8]) -> (Vec<String>, Vec<String>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let (ours, mut theirs) = tokio::io::duplex(1 << 16);
             let mut lines = Lines::new(input, ours);
             let mut received = Vec::new();
             while let Some(message) = lines.receive().await {
+                if let JsonRpcMessage::Request(request) = &message {
+                    // As its answer would.
+                    lines.open.take(&request.id);
+                }
                 let value = serde_json::to_value(&message).expect("JSON");
                 received.push(format!("{} {}", value["method"].as_str().unwrap_or("-"), value["id"]));
             }
@@ -235,9 +315,9 @@ mod tests {
         };
         check("", "");
         check("\u{feff}", "");
-        check("{", "-32700 null a line holds one JSON object");
-        check("[]", "-32600 null a line holds one request, notification or response; no batches");
-        check("7", "-32600 null a line holds one request, notification or response; no batches");
+        check("{", "-32700 null a message is one JSON object");
+        check("[]", "-32600 null a message is one request, notification or response; no batches");
+        check("7", "-32600 null a message is one request, notification or response; no batches");
         check(r#"{"jsonrpc":"2.0","id":1}"#, "-32600 1 a request has `jsonrpc`, `id` and `method`");
         check(
             r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"arguments":{}}}"#,
@@ -260,6 +340,29 @@ mod tests {
         let (received, said) = converse(input.as_bytes());
         assert_eq!(received, ["tools/list 9"]);
         assert_eq!(said, ["-32600 null a message has at most 1048576 bytes"; 2]);
+    }
+
+    #[test]
+    fn the_end_is_told_once_all_is_answered_or_given_up() {
+        let list = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n");
+        let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#;
+        let input = format!("{}{}{cancelled}\n", list(8), list(9));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let (ours, _theirs) = tokio::io::duplex(1 << 16);
+            let mut lines = Lines::new(input.as_bytes(), ours);
+            for _ in 0..3 {
+                assert!(lines.receive().await.is_some());
+            }
+            let soon = Duration::from_millis(20);
+            // However often it is asked for more.
+            for _ in 0..2 {
+                assert!(tokio::time::timeout(soon, lines.receive()).await.is_err(), "somebody waits for an answer");
+            }
+            let answer = ServerJsonRpcMessage::error(ErrorData::internal_error("none", None), Some(RequestId::Number(9)));
+            lines.send(answer).await.expect("written");
+            assert!(lines.receive().await.is_none());
+        });
     }
 
     #[test]

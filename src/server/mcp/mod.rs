@@ -8,6 +8,7 @@
 //!     server/discover, or initialize ────────▶ revisions, tools (nothing was read yet)
 //!     tools/call {name, arguments} ──────────▶ arguments fit? ─▶ Toolbox::call, on a thread that may block
 //!     ◀── notifications/progress …             (while it works, for who asked)
+//!     notifications/cancelled, or gone ──────▶ the work for it alone ends
 //!     ◀── text for the reader, structuredContent of the wire contract
 //! ```
 
@@ -15,12 +16,14 @@ mod arguments;
 mod handler;
 mod http;
 mod lines;
+mod progress;
+mod room;
 mod schema;
 mod stdio;
 mod tools;
 
 pub use arguments::{ArgumentError, Arguments};
-pub use handler::{Handler, MOST_CALLS};
+pub use handler::Handler;
 pub use http::routes;
 pub use stdio::{McpError, serve};
 pub use tools::{Declaration, MAX_BYTES, TOOLS, declared};
@@ -28,15 +31,16 @@ pub use tools::{Declaration, MAX_BYTES, TOOLS, declared};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::Onlooker;
+
 /// Does what tools are called for; the layer that knows the commands supplies it.
 pub trait Toolbox: Send + Sync + 'static {
-    /// Calls a tool, and waits for what comes of it. Once `stop` says so nobody waits for it any more.
-    fn call(&self, call: &ToolCall, stop: &Stop) -> Outcome;
+    /// Calls a tool for an `onlooker`, who sees how far it is and may go away, and waits for what comes of it.
+    fn call(&self, call: &ToolCall, onlooker: &Arc<Onlooker>) -> Outcome;
 }
 
 /// A call whose arguments fit the tool.
@@ -97,20 +101,6 @@ pub struct Unanswered<'u> {
     pub message: &'u str,
     pub hint: &'u str,
     pub failed: bool,
-}
-
-/// Whether anybody still waits.
-#[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// The code for which another place may help where a call names none.

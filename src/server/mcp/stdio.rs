@@ -1,7 +1,7 @@
 //! The server of one client, on the standard streams of this process.
 //!
-//! Must not know a tool. Invariant: it ends when its client is gone, whichever way that shows: the end of standard input, or the end of the
-//! process that started it.
+//! Must not know a tool. Invariant: it ends when its client is gone, whichever way that shows: the end of standard input, once what was
+//! asked before it is answered; that nobody can read standard output any more; or the end of the process that started it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::server::memory;
 
@@ -18,8 +19,10 @@ use super::lines::Lines;
 
 /// Commands have the room for recursion that the first thread of a process has.
 const STACK: usize = 8 << 20;
-/// How often it looks whether the process that started it is still there.
+/// How often it looks whether its client is still there.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long calls that were given up may take to end.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -47,10 +50,11 @@ pub fn serve(toolbox: Arc<dyn Toolbox>) -> Result<(), McpError> {
         tokio::select! {
             ended = converse(toolbox) => ended,
             () = parent_gone() => Ok(()),
+            () = reader_gone() => Ok(()),
         }
     });
-    // A read of standard input that waits, and calls that nobody waits for, do not hold up the end.
-    runtime.shutdown_background();
+    // Calls that nobody waits for are given up; a read of standard input that waits does not hold up the end.
+    runtime.shutdown_timeout(FAREWELL);
     ended
 }
 
@@ -65,6 +69,23 @@ async fn converse(toolbox: Arc<dyn Toolbox>) -> Result<(), McpError> {
         // One that only looked whether there is a server.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(McpError::Begin(Box::new(error))),
+    }
+}
+
+/// Returns when nobody can read what is written.
+async fn reader_gone() {
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        look.tick().await;
+        let stdout = std::io::stdout();
+        // Some systems tell of an end only who asks for it.
+        let mut entries = [PollFd::new(&stdout, PollFlags::HUP)];
+        // What cannot be found out is found out by writing.
+        if poll(&mut entries, Some(&Timespec::default())).is_ok()
+            && entries[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+        {
+            return;
+        }
     }
 }
 

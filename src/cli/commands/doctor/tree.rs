@@ -2,8 +2,6 @@
 //!
 //! Must not know the machine. Invariant: an index that is missing or stale is a warning, as one command makes it anew.
 
-use std::sync::Arc;
-
 use crate::cli::arguments::Global;
 use crate::cli::failure::Failure;
 use crate::config::{Config, Environment};
@@ -32,7 +30,7 @@ pub fn said_of_configuration(config: &Config, global: &Global, environment: &Env
     }
 }
 
-pub fn root(desk: &Arc<Desk>) -> Finding {
+pub fn root(desk: &Desk) -> Finding {
     let scope = desk.scope();
     let said = format!("{} (scope {})", scope.root().display(), scope.id());
     if scope.enabled() {
@@ -84,7 +82,7 @@ pub fn files(survey: &Survey) -> Finding {
 }
 
 /// Says how the index is, and which files in it could not be parsed.
-pub fn index(desk: &Arc<Desk>) -> Vec<Finding> {
+pub fn index(desk: &Desk) -> Vec<Finding> {
     let status = desk.status();
     let reason = status.reason.as_deref().map(|code| format!(" ({code})")).unwrap_or_default();
     let mut found = vec![match status.status {
