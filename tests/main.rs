@@ -29,6 +29,7 @@ mod sandbox;
 mod schema;
 mod service;
 mod surface_suite;
+mod surfaces;
 mod terminal;
 mod watch;
 mod why;
