@@ -209,7 +209,7 @@ fn call_of(line: &[OsString], environment: &Environment, arguments: &Map<String,
 
 /// Returns the outcome that a call wrote.
 fn outcome_of(said: &[Reply]) -> Outcome {
-    let (out, _) = streams(&said);
+    let (out, _) = streams(said);
     serde_json::from_slice(&out).unwrap_or_else(|_| {
         Outcome::without_answer(&Unanswered {
             code: "code_build_failed",
