@@ -80,6 +80,14 @@ impl EngineError {
         Arc::try_unwrap(error).unwrap_or_else(Self::Shared)
     }
 
+    /// Returns why nothing was written.
+    pub(super) fn of_writing(error: StoreError) -> Self {
+        match error {
+            StoreError::Unwanted => Self::Unwanted,
+            error => Self::Write(error),
+        }
+    }
+
     /// Returns why work ended that had so long and is not wanted any more.
     pub(super) fn of_ended(ended: Ended, limit: Duration) -> Self {
         match ended {

@@ -118,10 +118,7 @@ pub(super) fn build(
 ) -> Result<Built, EngineError> {
     let Order { basis, demand, limit, open, departure } = order;
     let wait = scope.gauge().begin(Step::Wait);
-    let lock = cache.lock_while(&demand).map_err(|error| match error {
-        StoreError::Unwanted => EngineError::Unwanted,
-        error => EngineError::Write(error),
-    })?;
+    let lock = cache.lock_while(&demand).map_err(EngineError::of_writing)?;
     drop(wait);
     let record_before = cache.last_build().ok().flatten();
     parser.begin();
@@ -713,7 +710,9 @@ impl<'a> Build<'a> {
         let work = self.scope.gauge().begin(Step::Store);
         let content = assembly.content(identity)?;
         self.clock.lap("assemble");
-        let staged = debug_span!("store").in_scope(|| self.lock.stage(&content, pack, &work)).map_err(EngineError::Write)?;
+        let staged = debug_span!("store")
+            .in_scope(|| self.lock.stage(&content, pack, &work, &self.demand))
+            .map_err(EngineError::of_writing)?;
         self.clock.lap("store");
         let outcome = assembly.outcome(&staged, &basics.entries);
         Ok(Some(Written { staged, outcome, entries: None }))

@@ -49,7 +49,7 @@ pub enum StoreError {
     #[error("waiting for another builder took too long")]
     LockTimeout,
     /// Nobody hears of it.
-    #[error("nobody waits any more for the turn to build")]
+    #[error("nobody waits any more for what was to be built")]
     Unwanted,
     #[error("reading the index took too long")]
     Timeout,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use std::io::Write;
 
-use crate::model::{Fingerprint, GenerationId, Headway};
+use crate::model::{Demand, Fingerprint, GenerationId, Headway};
 
 use super::cache::Cache;
 use super::content::{Change, Content, Identity};
@@ -103,8 +103,9 @@ impl BuildLock {
     /// Writes a generation whole: sources, database, seal. Nothing names it yet. `headway` counts its files.
     ///
     /// # Errors
-    /// When it cannot be written, contradicts itself, or needs a stored source that is damaged.
-    pub fn stage(&self, content: &Content, sources: &PackWriter, headway: &Headway) -> Result<Staged<'_>> {
+    /// When it cannot be written, contradicts itself, or needs a stored source that is damaged; [`StoreError::Unwanted`] when all who
+    /// wanted it are gone.
+    pub fn stage(&self, content: &Content, sources: &PackWriter, headway: &Headway, demand: &Demand) -> Result<Staged<'_>> {
         sources.finish()?;
         let objects = sources::objects(content);
         let moved = sources::compact(&self.cache.places.packs(), &objects).inspect_err(|error| self.cache.mark_damage(error))?;
@@ -112,7 +113,7 @@ impl BuildLock {
         let database = directory.join("graph.sqlite");
         // SQLite opens what is there, and keeps its mode.
         durable::create(Part::Database, &database).map_err(io("create a database"))?;
-        let (coverage, totals) = writer::write(&database, content, &moved, headway)?;
+        let (coverage, totals) = writer::write(&database, content, &moved, headway, demand)?;
         let packs = sources::packs_of(&objects, &moved);
         let seal = Seal { database: self.cache.known.make(&database)?, overlay: None, deltas: 0, packs: pack_names(&packs) };
         staged.finish(&directory, &seal, coverage, totals)?;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::model::facts::Body;
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, FileFacts, Fingerprint, Headway, ParseStatus, Place, RepoPath, Span, Surface,
-    SymbolKind, codec,
+    Cancel, ContentHash, Definition, DefinitionKey, Demand, FileFacts, Fingerprint, Headway, ParseStatus, Place, RepoPath, Span,
+    Surface, SymbolKind, codec,
 };
 use crate::workspace::{Entry, EntryState};
 
@@ -72,6 +72,16 @@ impl Fixture {
 
     /// Builds a generation of files given as path and text; contents that `parent` has are not stored again.
     fn stage<'a>(&self, lock: &'a BuildLock, number: u8, files: &[(&str, &str)]) -> Result<Staged<'a>, StoreError> {
+        self.stage_for(&Demand::until(soon()), lock, number, files)
+    }
+
+    fn stage_for<'a>(
+        &self,
+        demand: &Demand,
+        lock: &'a BuildLock,
+        number: u8,
+        files: &[(&str, &str)],
+    ) -> Result<Staged<'a>, StoreError> {
         // What is marked as damaged is no basis for a build.
         let parent = if self.cache.has_damage_mark() { None } else { self.cache.pin().ok() };
         let known = parent.and_then(|parent| parent.manifest().ok()).unwrap_or_default();
@@ -107,7 +117,7 @@ impl Fixture {
             limitations: Vec::new(),
             unrepresentable: Vec::new(),
         };
-        lock.stage(&content, &sources, &Headway::default())
+        lock.stage(&content, &sources, &Headway::default(), demand)
     }
 
     fn publish(&self, number: u8, files: &[(&str, &str)]) -> Result<Published, StoreError> {
@@ -326,6 +336,9 @@ fn one_builder_at_a_time() {
     let lock = fixture.cache.lock(soon()).expect("locked");
     assert!(fixture.cache.is_locked());
     assert!(matches!(fixture.cache.lock(Instant::now()), Err(StoreError::LockTimeout)));
+    let gone = Cancel::default();
+    gone.cancel();
+    assert!(matches!(fixture.cache.lock_while(&Demand::new(soon(), &gone)), Err(StoreError::Unwanted)));
     let other = fixture.cache.clone();
     let waiting = std::thread::spawn(move || other.lock(soon()).map(drop));
     drop(lock);
@@ -339,6 +352,12 @@ fn what_is_not_published_vanishes() {
     fixture.publish(1, &[("a", "one")]).expect("published");
     let lock = fixture.cache.lock(soon()).expect("locked");
     drop(fixture.stage(&lock, 2, &[("a", "two")]).expect("staged"));
+    assert_eq!(fixture.generations(), 1);
+    // Whoever wanted it has gone.
+    let gone = Cancel::default();
+    gone.cancel();
+    let staged = fixture.stage_for(&Demand::new(soon(), &gone), &lock, 2, &[("a", "two")]).map(drop);
+    assert!(matches!(staged, Err(StoreError::Unwanted)), "{staged:?}");
     assert_eq!(fixture.generations(), 1);
     // As a killed builder leaves it.
     std::mem::forget(fixture.stage(&lock, 3, &[("a", "three")]).expect("staged"));

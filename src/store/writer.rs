@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::model::{ContentHash, Headway, ParseStatus, Target};
+use crate::model::{ContentHash, Demand, Headway, ParseStatus, Target};
 use crate::workspace::EntryState;
 
 use super::content::{Content, ContentFile, ObjectRef};
 use super::durable::{self, Part, Step};
-use super::error::{Result, io, sqlite};
+use super::error::{Result, StoreError, io, sqlite};
 use super::layout::FileNodes;
 use super::reader::{Coverage, LanguageCoverage, Meta, Totals, reference_digest};
 use super::rows::{self, Document, Names, NodeValues, Tally, Targets, inconsistent, status_of};
@@ -27,6 +27,7 @@ pub(super) fn write(
     content: &Content,
     moved: &HashMap<ContentHash, ObjectRef>,
     headway: &Headway,
+    demand: &Demand,
 ) -> Result<(Coverage, Totals)> {
     let files = content.files.len() as u64;
     headway.expect(files, PASSES);
@@ -43,7 +44,7 @@ pub(super) fn write(
     // One run of the search index in memory, written once: runs that are merged later cost time and leave holes in the file.
     set_search_memory(&connection, 134_217_728)?;
     pass(Step::Load)?;
-    let mut load = Load::new(&connection, content, moved, headway)?;
+    let mut load = Load::new(&connection, content, moved, headway, demand)?;
     load.rows()?;
     let counts = (load.coverage, load.totals);
     pass(Step::Index)?;
@@ -127,6 +128,7 @@ struct Load<'a> {
     content: &'a Content,
     moved: &'a HashMap<ContentHash, ObjectRef>,
     headway: &'a Headway,
+    demand: &'a Demand,
     names: NewNames,
     nodes: AllNodes<'a>,
     /// Id of each file, in order.
@@ -141,6 +143,7 @@ impl<'a> Load<'a> {
         content: &'a Content,
         moved: &'a HashMap<ContentHash, ObjectRef>,
         headway: &'a Headway,
+        demand: &'a Demand,
     ) -> Result<Self> {
         if content.files.windows(2).any(|pair| pair[0].entry.path >= pair[1].entry.path) {
             return Err(inconsistent("the manifest is not sorted".to_owned()));
@@ -164,12 +167,19 @@ impl<'a> Load<'a> {
             content,
             moved,
             headway,
+            demand,
             names: NewNames::default(),
             nodes: AllNodes(nodes),
             ids,
             coverage: Coverage { skipped_files: content.unrepresentable.len() as u64, ..Coverage::default() },
             totals: Totals::default(),
         })
+    }
+
+    /// Counts a file, and ends when nobody waits for the rest.
+    fn go_on(&self) -> Result<()> {
+        self.headway.add(1);
+        if self.demand.is_given_up() { Err(StoreError::Unwanted) } else { Ok(()) }
     }
 
     fn rows(&mut self) -> Result<()> {
@@ -188,7 +198,7 @@ impl<'a> Load<'a> {
             let nodes = self.nodes.0.get(file.entry.path.as_str());
             insert_file(&mut insert, file, id, nodes, self.moved)?;
             insert_headings(&mut headings, file, id)?;
-            self.headway.add(1);
+            self.go_on()?;
         }
         Ok(())
     }
@@ -201,7 +211,7 @@ impl<'a> Load<'a> {
                 insert_node(&mut insert, nodes.node, &node)?;
             }
             self.totals.definitions += nodes.definitions.len() as u64;
-            self.headway.add(1);
+            self.go_on()?;
         }
         Ok(())
     }
@@ -225,7 +235,7 @@ impl<'a> Load<'a> {
             self.coverage.resolved_references += tally.resolved;
             self.coverage.candidate_references += tally.candidate;
             self.coverage.unresolved_references += tally.unresolved;
-            self.headway.add(1);
+            self.go_on()?;
         }
         Ok(())
     }
@@ -245,7 +255,7 @@ impl<'a> Load<'a> {
                 rows::definition_document(path, &node, &mut document);
                 insert_document(&mut insert, node.id, &mut document)?;
             }
-            self.headway.add(1);
+            self.go_on()?;
         }
         Ok(())
     }
@@ -441,6 +451,7 @@ fn included(content: &Content) -> impl Iterator<Item = &ContentFile> {
 mod tests {
     use std::fmt::Write;
     use std::sync::Arc;
+    use std::time::Instant;
 
     use crate::model::facts::Body;
     use crate::model::graph::{Diagnostic, Reason, symbol_id};
@@ -448,8 +459,8 @@ mod tests {
         Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, GenerationId, Heading, PathPrefix, Place, RepoPath,
         Resolution, Span, Surface, SymbolKind,
     };
+    use crate::store::Identity;
     use crate::store::reader::Generation;
-    use crate::store::{Identity, StoreError};
     use crate::workspace::{Entry, Omission};
 
     use super::*;
@@ -559,7 +570,8 @@ mod tests {
     }
 
     fn open(folder: &Path, content: &Content) -> Generation {
-        write(&folder.join("graph.sqlite"), content, &HashMap::new(), &Headway::default()).expect("written");
+        write(&folder.join("graph.sqlite"), content, &HashMap::new(), &Headway::default(), &Demand::until(Instant::now()))
+            .expect("written");
         let lease = std::fs::File::create(folder.join("lease")).expect("a file");
         Generation::open(GenerationId([0; 16]), folder, folder, lease, false).expect("opened")
     }
@@ -643,7 +655,8 @@ mod tests {
         let refused = |name: &str, change: &dyn Fn(&mut Content)| {
             let mut content = content();
             change(&mut content);
-            let outcome = write(&folder.path().join(name), &content, &HashMap::new(), &Headway::default());
+            let outcome =
+                write(&folder.path().join(name), &content, &HashMap::new(), &Headway::default(), &Demand::until(Instant::now()));
             assert!(matches!(outcome, Err(StoreError::Inconsistent { .. })), "{name}: {outcome:?}");
         };
         let edges = |content: &mut Content, change: &dyn Fn(&mut FileEdges)| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Headway, ParseStatus, Place, RepoPath,
+    ContentHash, Definition, DefinitionKey, Demand, Edge, EdgeKind, FileEdges, FileFacts, Headway, ParseStatus, Place, RepoPath,
     Resolution, Span, Surface, SymbolKind, Target,
 };
 use crate::store::{Content, ContentFile, Generation, Identity};
@@ -47,7 +47,8 @@ pub fn publish(files: Vec<Written>, check: impl FnOnce(&Generation)) {
     });
     let identity = Identity { scope_id: "demo".to_owned(), ..Identity::numbered(7) };
     let content = Content { identity, files: files.collect(), limitations: vec!["gap"], unrepresentable: Vec::new() };
-    lock.stage(&content, &sources, &Headway::default()).expect("whole").publish().expect("writable");
+    let demand = Demand::until(std::time::Instant::now());
+    lock.stage(&content, &sources, &Headway::default(), &demand).expect("whole").publish().expect("writable");
     check(&cache.pin().expect("published"));
 }
 

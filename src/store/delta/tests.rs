@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::model::facts::Body;
 use crate::model::graph::{Diagnostic, Reason};
 use crate::model::{
-    ContentHash, Definition, DefinitionKey, Edge, EdgeKind, FileEdges, FileFacts, Heading, Headway, ParseStatus, PathPrefix,
-    Place, RepoPath, Resolution, Span, Surface, SymbolKind, Target,
+    ContentHash, Definition, DefinitionKey, Demand, Edge, EdgeKind, FileEdges, FileFacts, Heading, Headway, ParseStatus,
+    PathPrefix, Place, RepoPath, Resolution, Span, Surface, SymbolKind, Target,
 };
 use crate::store::{BuildLock, Cache, Change, Content, ContentFile, Generation, Identity, ObjectRef};
 use crate::workspace::{Entry, EntryState, Omission};
@@ -276,7 +276,10 @@ fn bulk(lock: &BuildLock, number: u8, tree: &[Sketch]) {
         unrepresentable: Vec::new(),
     };
     let sources = lock.source_writer().expect("writable");
-    lock.stage(&with_sources(content, &sources), &sources, &Headway::default()).expect("staged").publish().expect("published");
+    lock.stage(&with_sources(content, &sources), &sources, &Headway::default(), &Demand::until(soon()))
+        .expect("staged")
+        .publish()
+        .expect("published");
 }
 
 /// Puts the source of each file into a pack.
