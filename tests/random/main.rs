@@ -125,6 +125,7 @@ fn many(choice: &Choice, fresh: bool) -> Result<(), Failed> {
                     total.1.deltas += played.deltas;
                     total.1.bulks += played.bulks;
                     total.1.resumed += played.resumed;
+                    total.1.left += played.left;
                 }
                 Err(difference) => {
                     stop.store(true, Ordering::Relaxed);
@@ -141,9 +142,9 @@ fn many(choice: &Choice, fresh: bool) -> Result<(), Failed> {
     if let Some((sequence, difference)) = failure.into_inner().expect("no thread panicked") {
         return Err(report(&sequence, difference, choice.edits).into());
     }
-    let (sequences, Played { edits, answers, deltas, bulks, resumed }) = total.into_inner().expect("no thread panicked");
+    let (sequences, Played { edits, answers, deltas, bulks, resumed, left }) = total.into_inner().expect("no thread panicked");
     println!(
-        "{sequences} sequences, {edits} edits, {deltas} deltas, {resumed} resumed, {answers} answers beside the exports: no difference"
+        "{sequences} sequences, {edits} edits, {deltas} deltas, {resumed} resumed, {left} given up, {answers} answers beside the exports: no difference"
     );
     if fresh && resumed < 4 * bulks {
         return Err(format!("only {resumed} syncs went on where the process before left it").into());

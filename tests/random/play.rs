@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use sextant::config::{Config, Environment, OnStale, Selection};
-use sextant::engine::{Admission, Baseline, Desk, Snapshot};
+use sextant::engine::{Admission, Baseline, Desk, Guest, Snapshot};
 use sextant::model::{Cancel, Fingerprint};
 use sextant::parse::InProcessParser;
 use sextant::query::{self, export, request};
@@ -34,6 +34,8 @@ pub struct Played {
     pub bulks: u64,
     /// Syncs that loaded and resolved no more than what the edit reached.
     pub resumed: u64,
+    /// Syncs that were given up before they published anything.
+    pub left: u64,
 }
 
 /// The two sides said different things.
@@ -60,7 +62,7 @@ pub fn play(sequence: &Sequence) -> Result<Played, Difference> {
     for (index, edit) in sequence.edits.iter().enumerate() {
         stage.change(edit);
         if sequence.fresh {
-            stage.kept = engine(&stage.sandbox.path(), &stage.root, "kept");
+            stage.kept = Arc::new(engine(&stage.sandbox.path(), &stage.root, "kept"));
         } else {
             stage.hear(edit);
         }
@@ -75,7 +77,7 @@ pub fn play(sequence: &Sequence) -> Result<Played, Difference> {
 struct Stage {
     sandbox: Sandbox,
     root: PathBuf,
-    kept: Desk,
+    kept: Arc<Desk>,
     /// What half of the stories are told of each edit, more or less; the other half hear nothing.
     hints: Option<Unreliable>,
     clean_builds: u32,
@@ -92,7 +94,7 @@ impl Stage {
             sandbox.commit_all();
             sandbox.git(&["branch", "--quiet", "-M", "main"]);
         }
-        let kept = engine(&sandbox.path(), &root, "kept");
+        let kept = Arc::new(engine(&sandbox.path(), &root, "kept"));
         let hints = sequence.seed.is_multiple_of(2).then(|| Unreliable::new(sequence.seed));
         Self { sandbox, root, kept, hints, clean_builds: 0 }
     }
@@ -135,7 +137,7 @@ impl Stage {
                     command.args(["-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
                     command.args(*arguments).output().expect("git is installed");
                 }
-                Action::Restart => self.kept = engine(&self.sandbox.path(), &self.root, "kept"),
+                Action::Restart => self.kept = Arc::new(engine(&self.sandbox.path(), &self.root, "kept")),
             }
         }
     }
@@ -163,11 +165,29 @@ impl Stage {
         }
     }
 
+    /// Has the kept index brought up to date for somebody who goes away after a while. In the middle of what that comes is up to the
+    /// machine: no seed tells it.
+    fn leave(&self, after: Duration, played: &mut Played) {
+        let cancel = Cancel::default();
+        let guest = Guest::new(Arc::clone(&self.kept), cancel.clone());
+        let outcome = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(after);
+                cancel.cancel();
+            });
+            guest.sync()
+        });
+        played.left += u64::from(outcome.is_err());
+    }
+
     /// Brings the kept index up to date and compares it with a clean one. Returns how many answers were compared.
     fn compare(&mut self, dice: &mut Dice, played: &mut Played) -> Result<u64, String> {
         // Before any sync the old index may answer only if it is still true, which the clean build will tell.
         let early = self.kept.ask(admission(OnStale::Refuse), |snapshot| snapshot.generation().identity().fingerprint);
         let early = early.map(|answer| answer.value).map_err(|error| error.code());
+        if dice.chance(30) {
+            self.leave(Duration::from_micros(dice.below(12_000) as u64), played);
+        }
         let outcome = if dice.chance(70) {
             Some(self.kept.sync().map_err(|error| format!("the sync failed: {}", error.code()))?)
         } else {
