@@ -61,6 +61,15 @@ fn a_command_that_is_ended_leaves_no_work_to_the_daemon() {
     sandbox.write("lib.py", "def f():\n    return 2\n");
     sandbox.sextant(&["sync", "--no-wait"]).ended(0);
     wait("it is synced", || sandbox.sextant(&["status", "--json"]).json()["status"] == "ready");
+    // Nor is a hook, whose host may end it when it likes.
+    sandbox.write("lib.py", "def f():\n    return 3\n");
+    let lock = hold_builds(&sandbox);
+    let mut hook = sandbox.program(&["hook", "git"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    works(1);
+    hook.kill().expect("it is ours");
+    hook.wait().expect("it is ours");
+    drop(lock);
+    wait("it is synced", || sandbox.sextant(&["status", "--json"]).json()["status"] == "ready");
 }
 
 #[test]
