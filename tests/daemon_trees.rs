@@ -167,7 +167,7 @@ fn what_it_sees_of_changes_is_said() {
     let config = config.to_string_lossy().into_owned();
     let status = || sandbox.sextant(&["status", "--json", "--config", &config]);
     wait("it says that it cannot", || watched(status()).starts_with("degraded: "));
-    assert!(watched(status()).contains("max_user_watches"), "{}", watched(status()));
+    assert!(watched(status()).contains("`watch.max_directories`"), "{}", watched(status()));
     let text = sandbox.sextant(&["daemon", "status"]).ended(0).out;
     assert!(!text.contains("watcher: ok") && text.contains("watcher: degraded"), "the one that was used last: {text}");
     assert!(text.contains("asked with 2 configurations"), "{text}");

@@ -375,6 +375,41 @@ fn nothing_runs_other_programs() {
 }
 
 #[test]
+fn what_differs_between_systems_stands_in_few_files() {
+    let asking = [
+        "config.rs",
+        "parse/memory.rs",
+        "parse/process.rs",
+        "parse/system.rs",
+        "workspace/clock.rs",
+        "workspace/directory.rs",
+        "workspace/part.rs",
+        "workspace/seal.rs",
+        "watch/filesystem.rs",
+        "watch/notify.rs",
+        "store/durable.rs",
+        "store/files.rs",
+        "store/lock.rs",
+        "store/seal.rs",
+        "server/descriptors.rs",
+        "server/memory.rs",
+        "server/mcp/stdio.rs",
+        "cli/hosts/file.rs",
+        "cli/commands/doctor/machine.rs",
+    ];
+    let outside = |source: &Source| {
+        !asking.contains(&source.path.as_str())
+            && !source.path.starts_with("server/daemon/")
+            && !source.path.starts_with("cli/bench")
+            && !source.path.ends_with("faults.rs")
+    };
+    check(
+        "the system itself is asked in files made for it",
+        places(&["rustix", "libc", "os::unix", "os::fd", "os::linux"], outside),
+    );
+}
+
+#[test]
 fn no_unwrap_and_nothing_unfinished() {
     check("`expect` says why it holds; `unwrap` does not", places(&[".unwrap()", ".unwrap_err()"], |_| true));
     check("nothing is left unfinished", places(&["todo!", "unimplemented!"], |_| true));

@@ -223,7 +223,7 @@ fn without_events_the_tree_is_looked_at() {
     sandbox.git(&["rm", "--quiet", "use.py"]);
     watching.caught_up();
     let said = watching.events("watching")[0]["watch"].as_str().unwrap_or_default().to_owned();
-    assert!(said.starts_with("degraded: ") && said.contains("sysctl fs.inotify.max_user_watches"), "{said}");
+    assert!(said.starts_with("degraded: ") && said.contains("`watch.max_directories`"), "{said}");
 }
 
 /// The queue of events overflows while the process is stopped.

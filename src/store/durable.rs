@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rusqlite::Connection;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::OFlags;
 
 /// What of the cache a step changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub(super) struct NewFile {
 impl NewFile {
     /// Locks the file for as long as it is open.
     pub fn lock(&self) -> io::Result<()> {
-        Ok(flock(&self.file, FlockOperation::LockExclusive)?)
+        self.file.lock()
     }
 
     /// Forces what was written to the disk.

@@ -2,14 +2,11 @@
 //!
 //! Must not know what is locked. Invariant: a lock is held by an open file alone, so it ends with its process, however that ends.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::model::{Demand, Ended};
 
@@ -39,7 +36,7 @@ fn try_lock(path: &Path) -> Result<Option<File>> {
         Ok(file) if file.metadata().map_err(io("open the lock"))?.is_file() => file,
         Err(source) if !is_foreign(path) => {
             let unreadable = source.kind() == io::ErrorKind::PermissionDenied
-                && std::fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o400 == 0);
+                && fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o400 == 0);
             if unreadable && durable::make_private(path, 0o600).is_ok() && files::open(path).is_ok_and(is_file) {
                 return Ok(None);
             }
@@ -51,14 +48,14 @@ fn try_lock(path: &Path) -> Result<Option<File>> {
             return Ok(None);
         }
     };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match file.try_lock() {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        Err(error) => return Err(io("lock")(error.into())),
+        Err(fs::TryLockError::WouldBlock) => return Ok(None),
+        Err(fs::TryLockError::Error(error)) => return Err(io("lock")(error)),
     }
     // Another builder may have put a new file there since the opening; then this lock is of no use.
     let held = file.metadata().map_err(io("lock"))?;
-    let named = std::fs::symlink_metadata(path).ok();
+    let named = fs::symlink_metadata(path).ok();
     Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())).then_some(file))
 }
 
@@ -67,13 +64,13 @@ fn is_file(found: Found) -> bool {
 }
 
 fn is_foreign(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
+    fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
 /// Returns whether a builder holds the lock at this moment.
 pub(super) fn is_locked(path: &Path) -> bool {
     let Ok(Found::File(file, _)) = files::open(path) else { return false };
-    matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+    matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
 }
 
 /// What became of the wish to read under a lease.
@@ -95,19 +92,19 @@ pub(super) fn lease(path: &Path) -> io::Result<Lease> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Lease::Foreign),
         Err(error) => return Err(error),
     };
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
+    match file.try_lock_shared() {
         Ok(()) => Ok(Lease::Held(file)),
-        Err(Errno::WOULDBLOCK) => Ok(Lease::Gone),
-        Err(error) => Err(error.into()),
+        Err(fs::TryLockError::WouldBlock) => Ok(Lease::Gone),
+        Err(fs::TryLockError::Error(error)) => Err(error),
     }
 }
 
 /// Takes the lease from all readers to come. `None` when one holds it; without a lease file there is none to wait for.
 pub(super) fn revoke(path: &Path) -> io::Result<Option<Option<File>>> {
     let Found::File(file, _) = files::open(path)? else { return Ok(Some(None)) };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match file.try_lock() {
         Ok(()) => Ok(Some(Some(file))),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
     }
 }

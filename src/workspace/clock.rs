@@ -54,6 +54,7 @@ mod linux {
             set
         }
 
+        #[allow(deprecated, reason = "what the name means in time to come is as well for a time that never comes")]
         fn arm(&self) -> bool {
             let far = libc::itimerspec {
                 it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },

@@ -1,4 +1,5 @@
-//! Opening what stands below a root, and nothing else: no symbolic link is followed in any component, no device or pipe is waited for.
+//! Opening what stands below a root, and nothing else: no symbolic link is followed in any component, no device or pipe is waited for. All
+//! that a scan asks of the system about files is asked here.
 //!
 //! Must not know Git or policy. Invariant: a descriptor handed out is of an object below the root at the moment of the call.
 
@@ -10,22 +11,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_os = "linux")]
 use rustix::fs::ResolveFlags;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 
 use super::WorkspaceError;
+
+pub(super) use rustix::fs::{Dev, Stat};
+pub(super) use rustix::io::Errno;
+
+/// An open file or directory.
+pub(super) type Handle = OwnedFd;
 
 /// An open root directory.
 #[derive(Debug)]
 pub(super) struct Root {
-    handle: OwnedFd,
+    handle: Handle,
 }
 
 /// The directory of the last [`Root::stat`], kept open for the next in it.
 #[derive(Debug, Default)]
 pub(super) struct Parent {
     path: Vec<u8>,
-    handle: Option<OwnedFd>,
+    handle: Option<Handle>,
 }
 
 /// Set once the kernel, or a sandbox, turns out to refuse `openat2`.
@@ -33,6 +39,8 @@ pub(super) struct Parent {
 static WITHOUT_OPENAT2: AtomicBool = AtomicBool::new(false);
 
 const ALWAYS: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+/// Never blocks, whatever stands there.
+const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(ALWAYS);
 
 impl Root {
     pub(super) fn open(path: &Path) -> Result<Self, WorkspaceError> {
@@ -42,17 +50,17 @@ impl Root {
     }
 
     /// Opens a file for reading. Never blocks, whatever stands there.
-    pub(super) fn open_file(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        self.open_below(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | ALWAYS)
+    pub(super) fn open_file(&self, path: &[u8]) -> Result<Handle, Errno> {
+        self.open_below(path, FILE)
     }
 
     #[cfg(test)]
-    pub(super) fn open_file_by_component(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        self.open_by_component(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | ALWAYS)
+    pub(super) fn open_file_by_component(&self, path: &[u8]) -> Result<Handle, Errno> {
+        self.open_by_component(path, FILE)
     }
 
     /// Opens a directory; `""` is the root itself.
-    pub(super) fn open_directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+    pub(super) fn open_directory(&self, path: &[u8]) -> Result<Handle, Errno> {
         let path = if path.is_empty() { b"." } else { path };
         self.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY | ALWAYS)
     }
@@ -83,7 +91,7 @@ impl Root {
         rustix::fs::statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    fn open_below(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_below(&self, path: &[u8], flags: OFlags) -> Result<Handle, Errno> {
         #[cfg(target_os = "linux")]
         if !WITHOUT_OPENAT2.load(Ordering::Relaxed) {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -101,8 +109,8 @@ impl Root {
         self.open_by_component(path, flags)
     }
 
-    fn open_by_component(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        let mut parent: Option<OwnedFd> = None;
+    fn open_by_component(&self, path: &[u8], flags: OFlags) -> Result<Handle, Errno> {
+        let mut parent: Option<Handle> = None;
         let mut rest = path;
         while let Some(slash) = rest.iter().position(|&byte| byte == b'/') {
             let handle = parent.as_ref().map_or(self.handle.as_fd(), AsFd::as_fd);
@@ -135,7 +143,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(file_type: FileType) -> Self {
+    fn of(file_type: FileType) -> Self {
         match file_type {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Directory,
@@ -165,7 +173,8 @@ impl Names {
     }
 
     /// Reads the names of a directory, without `.`, `..` and `.git`, in no order.
-    pub(super) fn read(&mut self, directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    pub(super) fn read(&mut self, directory: &Handle) -> Result<(), Errno> {
+        let directory = directory.as_fd();
         self.text.clear();
         self.found.clear();
         #[cfg(target_os = "linux")]
@@ -202,7 +211,7 @@ impl Names {
         let kind = match file_type {
             // Some file systems do not tell in the directory; a name that is gone by now was not there.
             FileType::Unknown => match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => Kind::of(FileType::from_raw_mode(stat.st_mode)),
+                Ok(stat) => kind(&stat),
                 Err(_) => return,
             },
             known => Kind::of(known),
@@ -228,16 +237,52 @@ fn is_git(name: &[u8]) -> bool {
     if cfg!(target_os = "macos") { name.eq_ignore_ascii_case(b".git") } else { name == b".git" }
 }
 
+/// Opens a file by its name in an open directory, following no link.
+pub(super) fn open_in(directory: &Handle, name: &str) -> Result<Handle, Errno> {
+    rustix::fs::openat(directory, name, FILE, Mode::empty())
+}
+
+/// Opens a file anywhere, following links on the way to it and, where it `follows`, in its place.
+pub(super) fn open_anywhere(path: &Path, follows: bool) -> Result<Handle, Errno> {
+    let flags = if follows { FILE.difference(OFlags::NOFOLLOW) } else { FILE };
+    rustix::fs::openat(CWD, path, flags, Mode::empty())
+}
+
+/// Returns the stat of what is open.
+pub(super) fn stat(handle: &Handle) -> Result<Stat, Errno> {
+    rustix::fs::fstat(handle)
+}
+
+/// Returns the stat of what stands anywhere, following links.
+pub(super) fn stat_anywhere(path: &Path) -> Result<Stat, Errno> {
+    rustix::fs::stat(path)
+}
+
+/// Returns what an object is.
+pub(super) fn kind(stat: &Stat) -> Kind {
+    Kind::of(FileType::from_raw_mode(stat.st_mode))
+}
+
+/// Returns whether its owner may run a file.
+pub(super) fn is_executable(stat: &Stat) -> bool {
+    stat.st_mode & 0o100 != 0
+}
+
+/// Reads from where the last reading of a file ended; 0 at its end.
+pub(super) fn read(handle: &Handle, buffer: &mut [u8]) -> Result<usize, Errno> {
+    rustix::io::read(handle, buffer)
+}
+
 /// Reads a small regular file whole; `None` when there is none at this path or it is larger than `limit`.
-pub(super) fn read_small(handle: &OwnedFd, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
-    let stat = rustix::fs::fstat(handle)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_size as u64 > limit {
+pub(super) fn read_small(handle: &Handle, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
+    let stat = stat(handle)?;
+    if kind(&stat) != Kind::File || stat.st_size as u64 > limit {
         return Ok(None);
     }
     let mut bytes = vec![0; stat.st_size as usize + 1];
     let mut length = 0;
     loop {
-        match rustix::io::read(handle, &mut bytes[length..]) {
+        match read(handle, &mut bytes[length..]) {
             Ok(0) => break,
             Ok(count) => length += count,
             Err(Errno::INTR) => continue,

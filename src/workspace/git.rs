@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gix::index::entry::{Flags, Mode, Stage};
-use rustix::fs::Stat;
 
 use crate::model::{Canonical, ContentHash, sentence};
 
 use super::content::ObjectFormat;
-use super::directory::{self, Root};
+use super::directory::{self, Root, Stat};
 use super::ignored::Patterns;
 use super::kept::Kept;
 use super::scan::same_version;
@@ -366,7 +365,7 @@ fn index_of(repository: &gix::Repository, kept: Option<&Kept>) -> Result<(Arc<Tr
     if let (Some(kept), Some((stat, bytes))) = (kept, before)
         && alone
         // What was parsed in between is what these bytes say: the file was neither replaced nor written to.
-        && rustix::fs::stat(&path).is_ok_and(|now| same_version(&stat, &now))
+        && directory::stat_anywhere(&path).is_ok_and(|now| same_version(&stat, &now))
         && !is_split(repository.git_dir())
     {
         kept.keep_index(KeptIndex { bytes, format, tracked: tracked.clone(), digest });
@@ -381,10 +380,8 @@ fn is_split(git_dir: &Path) -> bool {
 }
 
 fn index_bytes(path: &Path) -> Option<(Stat, Vec<u8>)> {
-    use rustix::fs::{CWD, Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
-    let stat = rustix::fs::fstat(&file).ok()?;
+    let file = directory::open_anywhere(path, true).ok()?;
+    let stat = directory::stat(&file).ok()?;
     Some((stat, directory::read_small(&file, MOST_KEPT).ok()??))
 }
 
@@ -456,9 +453,7 @@ fn inner_path(root: &Path, value: &[u8]) -> Option<PathBuf> {
 
 /// Reads a small file of the repository's own directory, which may stand outside the worktree.
 fn read_outside(path: &Path) -> Option<Vec<u8>> {
-    use rustix::fs::{CWD, Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
+    let file = directory::open_anywhere(path, false).ok()?;
     directory::read_small(&file, IGNORE_FILE_LIMIT).ok().flatten()
 }
 

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use gix::index::entry::Mode;
-use rustix::io::Errno;
 
 use crate::model::RepoPath;
 
-use super::directory::{Kind, Parent, Root};
+use super::directory::{Errno, Kind, Parent, Root};
 use super::git::Snapshot;
 use super::kept::{Grounds, Kept, Listing, Records};
 use super::policy::Policy;

@@ -9,11 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use rustix::fs::{FileType, Stat};
-
 use crate::model::RepoPath;
 
-use super::directory::{Parent, Root};
+use super::directory::{self, Kind, Parent, Root, Stat};
 use super::inventory::{self, Confines, Inventory, Plan};
 use super::policy::Policy;
 use super::scan::{Leave, Reading, ScanLimits, Visitor, for_each, look_at_git, threads};
@@ -209,6 +207,6 @@ impl Worktree {
     pub fn is_directory(&self, path: &RepoPath) -> bool {
         let found =
             Root::open(self.root()).ok().and_then(|root| root.stat(path.as_str().as_bytes(), &mut Parent::default()).ok());
-        found.flatten().is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+        found.flatten().is_some_and(|stat| directory::kind(&stat) == Kind::Directory)
     }
 }

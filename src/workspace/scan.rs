@@ -4,17 +4,13 @@
 //! after the scan began.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-use rustix::fs::{FileType, Stat};
-use rustix::io::Errno;
 
 use crate::config::Limits;
 use crate::model::{ContentHash, Demand, Ended, Headway, RepoPath};
 
 use super::batch::Batch;
-use super::directory::{Kind, Parent, Root};
+use super::directory::{self, Errno, Handle, Kind, Parent, Root, Stat};
 use super::git::{self, Snapshot};
 use super::inventory::{self, Candidate, Inventory, MODE_EXECUTABLE, MODE_FILE, Plan};
 use super::kept::Kept;
@@ -219,11 +215,11 @@ pub fn pass(worktree: &Worktree, policy: &Policy, limits: ScanLimits) -> Result<
 }
 
 /// Reads a file into the room of a batch and returns its length; `None` when it is longer than `limit`.
-fn read_to_end(file: &OwnedFd, batch: &mut Batch<Unsettled>, limit: u64) -> Result<Option<usize>, Errno> {
+fn read_to_end(file: &Handle, batch: &mut Batch<Unsettled>, limit: u64) -> Result<Option<usize>, Errno> {
     let (mut length, mut size) = (0, 16 << 10);
     loop {
         let room = batch.room(size);
-        let count = rustix::io::read(file, &mut room[length..])?;
+        let count = directory::read(file, &mut room[length..])?;
         length += count;
         if length as u64 > limit {
             return Ok(None);
@@ -442,7 +438,7 @@ impl<'a> Reading<'a> {
     ) -> Result<Option<(u32, EntryState)>, WorkspaceError> {
         match self.root.stat(candidate.path.as_str().as_bytes(), parent) {
             Ok(stat) => {
-                let kind = stat.map(|stat| Kind::of(FileType::from_raw_mode(stat.st_mode)));
+                let kind = stat.as_ref().map(directory::kind);
                 Ok(inventory::probed(candidate, reason, kind).map(|(reason, mode)| (mode, omitted(reason))))
             }
             Err(errno) if is_denied(errno) => Ok(Some(self.unreadable(candidate))),
@@ -474,11 +470,11 @@ impl<'a> Reading<'a> {
         Err(WorkspaceError::Unstable { path: candidate.path.as_str().to_owned() })
     }
 
-    fn attempt(&self, candidate: &Candidate, file: &OwnedFd, batch: &mut Batch<Unsettled>) -> Result<Attempt, WorkspaceError> {
+    fn attempt(&self, candidate: &Candidate, file: &Handle, batch: &mut Batch<Unsettled>) -> Result<Attempt, WorkspaceError> {
         let fail = |errno| failed(candidate, errno);
-        let before = rustix::fs::fstat(file).map_err(fail)?;
+        let before = directory::stat(file).map_err(fail)?;
         let mode = self.mode(candidate, Some(&before));
-        match Kind::of(FileType::from_raw_mode(before.st_mode)) {
+        match directory::kind(&before) {
             Kind::File => {}
             Kind::Directory => return Ok(Attempt::Whole(Look::Settled(None))),
             _ => return Ok(Attempt::Whole(Look::Settled(Some((mode, omitted(Omission::NotARegularFile)))))),
@@ -495,10 +491,10 @@ impl<'a> Reading<'a> {
         let buffer = batch.room(wanted);
         // Only while nobody can write does the seal show what was read.
         let sealable = self.sealing.as_ref().and_then(|sealing| sealing.round.sealable(&before));
-        let lease = sealable.and_then(|_| Lease::take(file.as_fd()));
+        let lease = sealable.and_then(|_| Lease::take(file));
         let mut length = 0;
         while length < wanted {
-            match rustix::io::read(file, &mut buffer[length..wanted]) {
+            match directory::read(file, &mut buffer[length..wanted]) {
                 Ok(0) => break,
                 Ok(count) => length += count,
                 Err(Errno::INTR) => continue,
@@ -510,7 +506,7 @@ impl<'a> Reading<'a> {
         }
         #[cfg(test)]
         moments::pass(Moment::Read, candidate.path.as_str());
-        let after = rustix::fs::fstat(file).map_err(fail)?;
+        let after = directory::stat(file).map_err(fail)?;
         if length as u64 != size || !same_version(&before, &after) {
             return Ok(Attempt::Changed);
         }
@@ -539,7 +535,7 @@ impl<'a> Reading<'a> {
     fn mode(&self, candidate: &Candidate, stat: Option<&Stat>) -> u32 {
         match (stat, candidate.tracked_mode) {
             (_, Some(mode)) if !self.git.file_mode => mode,
-            (Some(stat), _) if stat.st_mode & 0o100 != 0 => MODE_EXECUTABLE,
+            (Some(stat), _) if directory::is_executable(stat) => MODE_EXECUTABLE,
             (Some(_), _) => MODE_FILE,
             (None, mode) => mode.unwrap_or(MODE_FILE),
         }

@@ -8,16 +8,15 @@
 //! Must not know what the content is for. Invariant: a seal is made only of an object of the file system of the root, which is held
 //! mounted, and whose time of change lay so far back that no later change can leave it as it was.
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{CWD, Dev, Mode, OFlags, Stat};
-
 use crate::model::RepoPath;
 
 use super::clock::Clock;
+use super::directory::{self, Dev, Handle, Stat};
 use super::inventory::Inventory;
 use super::{EntryState, clock};
 
@@ -32,7 +31,7 @@ const SETTLED: i64 = 3;
 #[derive(Debug)]
 pub(super) struct Seals {
     /// Keeps the file system mounted, so that its device number means it and nothing else.
-    _root: OwnedFd,
+    _root: Handle,
     device: Dev,
     clock: Clock,
     /// Moves on when all seals before are void.
@@ -69,15 +68,14 @@ pub(super) struct Identity {
 impl Seals {
     /// Makes ready to seal files below a root; `None` where no seal could be trusted.
     pub(super) fn open(root: &Path) -> Option<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok()?;
+        let root = directory::open_anywhere(root, true).ok()?;
         let kind = rustix::fs::fstatfs(&root).ok()?.f_type;
         #[allow(clippy::unnecessary_cast, reason = "the type differs from system to system")]
         let known = KNOWN.contains(&(kind as i64));
         if !known || !lease::prepare() {
             return None;
         }
-        let device = rustix::fs::fstat(&root).ok()?.st_dev;
+        let device = directory::stat(&root).ok()?.st_dev;
         Some(Self {
             _root: root,
             device,
@@ -162,11 +160,11 @@ fn nanoseconds(value: impl TryInto<i64>) -> i64 {
 }
 
 /// A lease on an open file, given back when it is dropped.
-pub(super) struct Lease<'f>(BorrowedFd<'f>);
+pub(super) struct Lease<'f>(&'f Handle);
 
 impl<'f> Lease<'f> {
     /// Takes a read lease; `None` where somebody may write without opening the file, or the system grants none on it.
-    pub(super) fn take(file: BorrowedFd<'f>) -> Option<Self> {
+    pub(super) fn take(file: &'f Handle) -> Option<Self> {
         lease::set(file.as_raw_fd(), lease::READ).then_some(Self(file))
     }
 

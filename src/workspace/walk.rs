@@ -4,17 +4,14 @@
 //! passed over.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use gix::index::entry::Mode;
-use rustix::fs::OFlags;
-use rustix::io::Errno;
 
 use crate::model::RepoPath;
 
-use super::directory::{self, Kind, Names, Parent, Root};
+use super::directory::{self, Errno, Handle, Kind, Names, Parent, Root};
 use super::git::{IGNORE_FILE_LIMIT, Snapshot};
 use super::ignored::{Patterns, Rules};
 use super::inventory::{
@@ -279,8 +276,8 @@ impl<'a> Walk<'a> {
             }
             Err(errno) => return Err(failed(errno)),
         };
-        let before = self.round.map(|_| rustix::fs::fstat(&handle)).transpose().map_err(failed)?;
-        match names.read(handle.as_fd()) {
+        let before = self.round.map(|_| directory::stat(&handle)).transpose().map_err(failed)?;
+        match names.read(&handle) {
             Ok(()) => {}
             // Removed since it was opened.
             Err(Errno::NOENT) => return found.leave_out(task),
@@ -288,16 +285,13 @@ impl<'a> Walk<'a> {
         }
         let seal = match (self.round, before) {
             (Some(round), Some(before)) => {
-                let after = rustix::fs::fstat(&handle).map_err(failed)?;
+                let after = directory::stat(&handle).map_err(failed)?;
                 round.sealable(&after).filter(|seal| round.identity(&before).as_ref() == Some(seal))
             }
             _ => None,
         };
         let has_ignore = names.iter().any(|(name, kind)| name == b".gitignore" && kind == Kind::File);
-        let ignore = self.ignore_text(task, has_ignore, || {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            rustix::fs::openat(&handle, ".gitignore", flags, rustix::fs::Mode::empty())
-        })?;
+        let ignore = self.ignore_text(task, has_ignore, || directory::open_in(&handle, ".gitignore"))?;
         if let Some(record) = last.filter(|record| *record.from.names == *names.encoded())
             && self.repeats(record, ignore.as_deref())?
         {
@@ -422,7 +416,7 @@ impl<'a> Walk<'a> {
         &self,
         task: &Task,
         has_file: bool,
-        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        open: impl FnOnce() -> Result<Handle, Errno>,
     ) -> Result<Option<Vec<u8>>, WorkspaceError> {
         if task.standing == Standing::Ignored {
             return Ok(None);
@@ -533,7 +527,7 @@ impl<'a> Walk<'a> {
         let stat = |inner: &str| {
             self.root
                 .stat(&[path, inner.as_bytes()].concat(), &mut Parent::default())
-                .map(|found| found.map(|stat| Kind::of(rustix::fs::FileType::from_raw_mode(stat.st_mode))))
+                .map(|found| found.as_ref().map(directory::kind))
                 .or_else(|errno| match errno {
                     Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG => Ok(None),
                     errno => Err(WorkspaceError::Read { path: escape(path), source: errno.into() }),

@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::{Duration, SystemTime};
 
@@ -200,8 +200,8 @@ fn a_writer_breaks_the_lease_and_waits_for_its_end() {
         return;
     }
     let path = fixture.path("a.py");
-    let reader = File::open(&path).expect("it opens");
-    let lease = Lease::take(reader.as_fd()).expect("nobody writes");
+    let reader = OwnedFd::from(File::open(&path).expect("it opens"));
+    let lease = Lease::take(&reader).expect("nobody writes");
     assert!(lease.is_whole());
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| fs::write(&path, "b").expect("written"));
