@@ -393,6 +393,7 @@ fn what_differs_between_systems_stands_in_few_files() {
         "store/seal.rs",
         "server/descriptors.rs",
         "server/memory.rs",
+        "server/http/connection.rs",
         "server/mcp/stdio.rs",
         "cli/hosts/file.rs",
         "cli/commands/doctor/machine.rs",
