@@ -4,6 +4,7 @@
 //! a worktree, and does not hold the cache.
 
 mod http;
+mod latest;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Canonical, ContentHash, PathPrefix};
 
 pub use http::{Http, Right, Token};
+pub use latest::Latest;
 pub use settings::{Origin, Setting};
 
 /// Everything a command is told before it starts.

@@ -9,17 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::{self, Config, Watch};
-use crate::model::{Cancel, Demand, Ended};
+use crate::model::{Cancel, ContentHash, Demand, Ended, GenerationId};
 use crate::parse::Parser;
 use crate::store::{Cache, Generation, KeptGeneration, StoreError};
 use crate::watch::{Health, Hint, WatchedTree};
 
 use super::EngineError;
 use super::ahead::Prepared;
+use super::answers::Answers;
 use super::attendant::{Attendant, Begin};
 use super::journal::Difference;
 use super::look::{Departure, Look, Looks};
 use super::owner::{Engine, Order};
+use super::places::Places;
 use super::progress::Progress;
 use super::report::{BuildOutcome, BuildStatus, Cleared};
 use super::scope::Scope;
@@ -29,8 +31,8 @@ use super::turnstile::{Turn, Turnstile};
 /// Why a request was refused; several that were answered together share it.
 type Refusal = Arc<EngineError>;
 
-/// Most generations that are held open for the next requests. Each has a reader of its own, so that so many can be asked at once.
-const MOST_OPEN: usize = 4;
+/// Bytes of answers that are remembered for who asks the same again.
+const MOST_REMEMBERED: usize = 4 << 20;
 
 /// Time between the beginnings of two syncs while requests for them come close on each other, as of hooks that fire all at once.
 const PACE: Duration = Duration::from_millis(500);
@@ -46,8 +48,12 @@ pub struct Desk {
     engine: Mutex<Engine>,
     builds: Turnstile<Basis, Result<Arc<Built>, Refusal>>,
     looks: Arc<Looks>,
-    /// Readers of the generation that served when they were put here, each checked against its seal.
+    /// What serves, as it was found last. Held while it is opened anew, so that it is opened once for all who find another one.
+    serving: Mutex<Option<Serving>>,
+    /// Readers of the generation that served when they were put here, each checked against its seal; as many as can be used at once.
     open: Mutex<Vec<Generation>>,
+    places: Places,
+    answers: Arc<Answers>,
     hall: Mutex<Hall>,
     /// Whether somebody was here since what is remembered was let go.
     is_wanted: AtomicBool,
@@ -68,6 +74,14 @@ struct Hall {
     used: Instant,
     /// Ends what is done ahead while nobody is there.
     ahead: Option<Cancel>,
+}
+
+/// The generation that serves, as far as it has to be known to check it; it need not be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Serving {
+    pub id: GenerationId,
+    /// What the worktree has to be: see [`Scope::state`].
+    pub state: ContentHash,
 }
 
 /// What a build came to, and how the worktree was found to be what it says.
@@ -94,7 +108,10 @@ impl Desk {
             engine: Mutex::new(engine),
             builds: Turnstile::paced(PACE, is_vain),
             looks,
+            serving: Mutex::default(),
             open: Mutex::default(),
+            places: Places::of_machine(),
+            answers: Arc::new(Answers::new(MOST_REMEMBERED)),
             hall: Mutex::new(Hall { visitors: 0, used: Instant::now(), ahead: None }),
             is_wanted: AtomicBool::new(false),
             clears: AtomicU64::new(0),
@@ -282,6 +299,10 @@ impl Desk {
         self.looks.look(&self.scope, demand, limit)
     }
 
+    pub(super) fn looks(&self) -> &Looks {
+        &self.looks
+    }
+
     /// Does ahead what a sync would have to do about what a hint names, and publishes nothing: see [`Engine::prepare`].
     ///
     /// # Errors
@@ -300,6 +321,7 @@ impl Desk {
         self.clears.fetch_add(1, Ordering::Relaxed);
         engine.unload();
         drop(self.take_open());
+        self.answers.forget();
         let retained = self.cache.clear().map_err(EngineError::Write)?;
         Ok(Cleared { status: "cleared", retained_reader_generations: retained })
     }
@@ -321,6 +343,7 @@ impl Desk {
         }
         self.engine().unload();
         drop(self.take_open());
+        self.answers.forget();
         self.is_wanted.store(false, Ordering::Relaxed);
     }
 
@@ -425,6 +448,32 @@ impl Desk {
         self.engine().take_log()
     }
 
+    /// Returns what serves, opening it where that is not known yet.
+    pub(super) fn serving(&self) -> Result<Serving, EngineError> {
+        let known = *self.known();
+        if let Some(known) = self.unless_outdated(known)? {
+            return Ok(known);
+        }
+        let mut known = self.known();
+        // Somebody may have opened it since.
+        if let Some(known) = self.unless_outdated(*known)? {
+            return Ok(known);
+        }
+        let generation = self.pin()?;
+        let serving = Serving { id: generation.id(), state: generation.identity().state };
+        *known = Some(serving);
+        self.answers.follow(serving.id);
+        self.keep_open(generation);
+        Ok(serving)
+    }
+
+    fn unless_outdated(&self, known: Option<Serving>) -> Result<Option<Serving>, EngineError> {
+        match known {
+            Some(known) if self.cache.serves(known.id).map_err(EngineError::Read)? => Ok(Some(known)),
+            _ => Ok(None),
+        }
+    }
+
     /// Opens the published generation, or takes one that is open if it is still that; [`Self::keep_open`] puts it back.
     pub(super) fn pin(&self) -> Result<Generation, EngineError> {
         loop {
@@ -439,7 +488,7 @@ impl Desk {
     pub(super) fn keep_open(&self, generation: Generation) {
         if self.cache.is_current(&generation).unwrap_or(false) {
             let mut open = self.open_ones();
-            if open.len() < MOST_OPEN {
+            if open.len() < self.places.most() {
                 open.push(generation);
             }
         }
@@ -461,6 +510,14 @@ impl Desk {
         &self.cache
     }
 
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    pub(super) fn answers(&self) -> &Arc<Answers> {
+        &self.answers
+    }
+
     /// Takes note of a request.
     pub(super) fn visit(&self) -> Visit<'_> {
         Visit::begin(self)
@@ -468,6 +525,10 @@ impl Desk {
 
     fn hall(&self) -> MutexGuard<'_, Hall> {
         self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Serving>> {
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open_ones(&self) -> MutexGuard<'_, Vec<Generation>> {
@@ -478,6 +539,12 @@ impl Desk {
     #[cfg(test)]
     pub(super) fn present(&self) -> (usize, usize) {
         (self.looks.present(), self.builds.present())
+    }
+
+    /// Returns how many readers wait to be used.
+    #[cfg(test)]
+    pub(super) fn readers(&self) -> usize {
+        self.open_ones().len()
     }
 
     /// Waits until nobody else is at work.

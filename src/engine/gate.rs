@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use tracing::debug_span;
 
 use crate::config::OnStale;
-use crate::model::{Cancel, Demand, Fingerprint};
+use crate::model::{Cancel, Demand, Ended, Fingerprint};
 use crate::store::{Generation, StoreError};
 
 use super::EngineError;
+use super::answers::Answers;
 use super::baseline::{self, Baseline, Taken};
-use super::desk::{Built, Desk};
+use super::desk::{Built, Desk, Serving};
 use super::look::{Checked, Departure, Look};
 use super::report::{BuildOutcome, time};
 
@@ -23,6 +24,7 @@ use super::report::{BuildOutcome, time};
 pub struct Snapshot {
     generation: Generation,
     baseline: Option<Box<Generation>>,
+    answers: Arc<Answers>,
     checked_at: String,
     checked: Checked,
 }
@@ -54,6 +56,19 @@ impl Snapshot {
 
     pub fn scope_id(&self) -> &str {
         &self.generation.identity().scope_id
+    }
+
+    /// Returns what was answered to the same question from this generation, where no other one takes part in the answer. A question is
+    /// whatever decides about the answer beside the generation.
+    pub fn remembered(&self, question: &str) -> Option<Arc<str>> {
+        self.answers.find(self.generation.id(), question).filter(|_| self.baseline.is_none())
+    }
+
+    /// Remembers an answer for who asks the same again while this generation serves. It must not say when it was checked.
+    pub fn remember(&self, question: &str, answer: &Arc<str>) {
+        if self.baseline.is_none() {
+            self.answers.keep(self.generation.id(), question, answer);
+        }
     }
 }
 
@@ -186,12 +201,28 @@ impl Desk {
     ) -> Result<Option<Answer<R>>, Refused> {
         let limit = admission.limit;
         let go_on = || demand.ended().map_or(Ok(()), |ended| Err(EngineError::of_ended(ended, limit)));
-        let generation = self.pin()?;
+        let serving = self.serving()?;
         go_on()?;
-        let before = match self.check(&generation, seen, demand, limit) {
-            Ok(before) => before,
-            Err(refused) => return self.unless_moved(generation, refused),
+        let seen = seen.filter(|look| look.state == serving.state);
+        let (before, back) = match seen {
+            Some(look) => (look, None),
+            None => {
+                let look = || self.looks().look_and_return(self.scope(), demand, limit);
+                let (look, back) = debug_span!("verify").in_scope(look)?;
+                (look, Some(back))
+            }
         };
+        if let Err(refused) = self.check(serving, &before) {
+            return self.unless_moved(serving, refused);
+        }
+        // Nobody who waits for a look keeps others from their work, or a reader open.
+        let place =
+            self.places().enter(demand).ok_or_else(|| EngineError::of_ended(demand.ended().unwrap_or(Ended::Late), limit))?;
+        let generation = self.pin()?;
+        if generation.id() != serving.id {
+            self.keep_open(generation);
+            return Ok(None);
+        }
         let baseline = match self.beside(admission, taken, &generation, demand.last()) {
             Ok(Beside::Nothing) => None,
             Ok(Beside::Baseline(baseline)) => Some(baseline),
@@ -205,18 +236,22 @@ impl Desk {
             self.keep_open(generation);
             return Err(error.into());
         }
-        let snapshot = Snapshot { generation, baseline, checked_at: before.began.clone(), checked: before.checked };
+        let answers = Arc::clone(self.answers());
+        let snapshot = Snapshot { generation, baseline, answers, checked_at: before.began.clone(), checked: before.checked };
         let outcome = self.operate(&snapshot, operation, demand.last());
         let Snapshot { generation, baseline, .. } = snapshot;
         if let Some(baseline) = baseline.filter(|_| admission.baseline.is_named()) {
             *taken = Taken::Held(baseline);
         }
-        let after = match outcome {
-            Ok(_) => self.check(&generation, None, demand, limit),
-            Err(_) => Ok(Arc::clone(&before)),
-        };
         self.keep_open(generation);
-        let (value, after) = (outcome?, after?);
+        drop(place);
+        let value = outcome?;
+        let look = || match back {
+            Some(back) => self.looks().look_again(back, self.scope(), demand, limit),
+            None => self.look(demand, limit),
+        };
+        let after = debug_span!("verify").in_scope(look)?;
+        self.check(serving, &after)?;
         go_on()?;
         let mut checked = before.checked;
         checked.elapsed += after.checked.elapsed;
@@ -224,9 +259,8 @@ impl Desk {
     }
 
     /// A generation that is not what the worktree holds is no reason to refuse when another one serves by now.
-    fn unless_moved<R>(&self, generation: Generation, refused: Refused) -> Result<Option<R>, Refused> {
-        let moved = refused.is_stale() && !self.cache().is_current(&generation).map_err(EngineError::Read)?;
-        self.keep_open(generation);
+    fn unless_moved<R>(&self, checked: Serving, refused: Refused) -> Result<Option<R>, Refused> {
+        let moved = refused.is_stale() && !self.cache().serves(checked.id).map_err(EngineError::Read)?;
         if moved { Ok(None) } else { Err(refused) }
     }
 
@@ -234,41 +268,30 @@ impl Desk {
     pub(super) fn pin_checked(&self, deadline: Instant) -> Result<(Generation, Result<Checked, EngineError>), EngineError> {
         let (limit, demand) = (self.scope().limits().query(), Demand::until(deadline));
         for round in 1.. {
+            let serving = self.serving()?;
+            let look = self.look(&demand, limit);
+            let checked = look.map_err(Refused::Error).and_then(|look| self.check(serving, &look).map(|()| look.checked));
             let generation = self.pin()?;
-            let refused = match self.check(&generation, None, &demand, limit) {
-                Ok(look) => return Ok((generation, Ok(look.checked))),
-                Err(refused) => refused,
-            };
-            let is_last = round == MAX_ROUNDS || !refused.is_stale();
-            if is_last || self.cache().is_current(&generation).map_err(EngineError::Read)? {
-                let error = match refused {
-                    Refused::Stale(_) => EngineError::Changed,
-                    Refused::Error(error) => error,
+            if generation.id() == serving.id || round == MAX_ROUNDS {
+                let checked = match checked {
+                    // What was checked is not what is shown.
+                    _ if generation.id() != serving.id => Err(EngineError::Busy),
+                    Ok(checked) => Ok(checked),
+                    Err(Refused::Stale(_)) => Err(EngineError::Changed),
+                    Err(Refused::Error(error)) => Err(error),
                 };
-                return Ok((generation, Err(error)));
+                return Ok((generation, checked));
             }
+            self.keep_open(generation);
         }
         Err(EngineError::Busy)
     }
 
-    /// Compares a generation with the whole worktree: as it was `seen`, or as a look from now on finds it.
-    fn check(
-        &self,
-        generation: &Generation,
-        seen: Option<Arc<Look>>,
-        demand: &Demand,
-        limit: Duration,
-    ) -> Result<Arc<Look>, Refused> {
-        let span = debug_span!("verify", files = tracing::field::Empty, fresh = tracing::field::Empty);
-        let _entered = span.enter();
-        let look = match seen {
-            Some(look) if look.state == generation.identity().state => look,
-            _ => self.look(demand, limit)?,
-        };
-        let fresh = look.state == generation.identity().state;
-        span.record("files", look.checked.files);
-        span.record("fresh", fresh);
-        if fresh { Ok(look) } else { Err(Refused::Stale(Departure { look, from: generation.id() })) }
+    /// Compares a generation with the whole worktree, as a look found it.
+    fn check(&self, generation: Serving, look: &Arc<Look>) -> Result<(), Refused> {
+        let fresh = look.state == generation.state;
+        tracing::debug!(files = look.checked.files, fresh, "verified");
+        if fresh { Ok(()) } else { Err(Refused::Stale(Departure { look: Arc::clone(look), from: generation.id })) }
     }
 
     /// Finds what a checked generation is compared with, once it is known to be the one that the request expects.

@@ -12,7 +12,7 @@ use super::EngineError;
 use super::progress::Step;
 use super::report::now;
 use super::scope::Scope;
-use super::turnstile::{Turn, Turnstile};
+use super::turnstile::{self, Turn, Turnstile};
 
 /// How much a check looked at, and how long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,20 +56,48 @@ pub(super) struct Departure {
     pub from: GenerationId,
 }
 
+/// What a look came to, for all who share it.
+type Shared = Result<Arc<Look>, Arc<EngineError>>;
+
 /// The looks at one worktree: one at a time.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
-    turnstile: Turnstile<(), Result<Arc<Look>, Arc<EngineError>>>,
+    turnstile: Turnstile<(), Shared>,
 }
+
+/// Says that whoever was given a look comes back for another one as soon as its own work is done.
+#[derive(Debug)]
+pub(super) struct Return<'l>(turnstile::Return<'l, (), Shared>);
 
 impl Looks {
     /// Takes a look, or shares one that begins from now on; `limit` is the time that was given for it.
     pub fn look(&self, scope: &Scope, demand: &Demand, limit: Duration) -> Result<Arc<Look>, EngineError> {
-        let take = |wanted: &Demand| Look::take(scope, Step::Check, wanted, &|_, _| true, &|_, _, _| {});
-        let run = |wanted: Demand| take(&wanted).map(Arc::new).map_err(Arc::new);
-        let shared = self.turnstile.share((), Turn::AtOnce, demand, run);
-        let left = || Err(Arc::new(EngineError::of_ended(demand.ended().unwrap_or(Ended::Late), limit)));
-        shared.unwrap_or_else(left).map_err(EngineError::of_shared)
+        let shared = self.turnstile.share((), Turn::AtOnce, demand, take(scope));
+        shared.ok_or_else(|| given_up(demand, limit))?.map_err(EngineError::of_shared)
+    }
+
+    /// Takes the first one of two looks.
+    pub fn look_and_return(
+        &self,
+        scope: &Scope,
+        demand: &Demand,
+        limit: Duration,
+    ) -> Result<(Arc<Look>, Return<'_>), EngineError> {
+        let shared = self.turnstile.share_and_return((), Turn::AtOnce, demand, take(scope));
+        let (shared, back) = shared.ok_or_else(|| given_up(demand, limit))?;
+        Ok((shared.map_err(EngineError::of_shared)?, Return(back)))
+    }
+
+    /// Takes the second one.
+    pub fn look_again(
+        &self,
+        Return(back): Return<'_>,
+        scope: &Scope,
+        demand: &Demand,
+        limit: Duration,
+    ) -> Result<Arc<Look>, EngineError> {
+        let shared = self.turnstile.share_again(back, (), Turn::AtOnce, demand, take(scope));
+        shared.ok_or_else(|| given_up(demand, limit))?.map_err(EngineError::of_shared)
     }
 
     /// Returns how many wait for a look or take one.
@@ -77,4 +105,13 @@ impl Looks {
     pub fn present(&self) -> usize {
         self.turnstile.present()
     }
+}
+
+/// Returns how a look is taken that many may share.
+fn take(scope: &Scope) -> impl FnOnce(Demand) -> Shared {
+    |wanted| Look::take(scope, Step::Check, &wanted, &|_, _| true, &|_, _, _| {}).map(Arc::new).map_err(Arc::new)
+}
+
+fn given_up(demand: &Demand, limit: Duration) -> EngineError {
+    EngineError::of_ended(demand.ended().unwrap_or(Ended::Late), limit)
 }

@@ -4,6 +4,7 @@
 //! Must not know what a question is. Invariant: nobody gets at a generation but through [`Desk::ask`].
 
 mod ahead;
+mod answers;
 mod assembly;
 mod attendant;
 mod baseline;
@@ -17,6 +18,7 @@ mod intake;
 mod journal;
 mod look;
 mod owner;
+mod places;
 mod progress;
 mod report;
 mod scope;

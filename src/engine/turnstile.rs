@@ -2,10 +2,11 @@
 //!
 //! Must not know what the work is. Invariant: what a request is given came of a round that began after the request arrived. Who arrives
 //! while a round runs waits for the next one of its kind, which all share who came before it began; where requests come close on each
-//! other, that one begins a little later, so that more of them share it.
+//! other, that one begins a little later, so that more of them share it. So it does while those are expected back who were given the last
+//! one, but no later than that took.
 
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::model::Demand;
@@ -30,7 +31,6 @@ pub(super) enum Turn {
 #[derive(Debug)]
 pub(super) struct Turnstile<K, T> {
     hall: Mutex<Hall<K, T>>,
-    changed: Condvar,
     /// Time between the beginnings of two rounds while requests come close on each other.
     pace: Duration,
     /// Whether a round need not have been.
@@ -46,6 +46,10 @@ struct Hall<K, T> {
     given: u64,
     /// When the last round began.
     begun: Option<Instant>,
+    /// When the last round ended, and how long it took.
+    ended: Option<(Instant, Duration)>,
+    /// Who comes back for another round, and when they were given the one before.
+    expected: BTreeMap<u64, Instant>,
     /// How many rounds in a row were in vain, each begun soon after the one before.
     in_vain: u32,
 }
@@ -58,7 +62,7 @@ struct Round<K, T> {
     requests: BTreeMap<u64, Patience>,
 }
 
-/// How long a request waits.
+/// How long a request waits, and how it is woken: where many wait, nobody is for whom nothing has changed.
 #[derive(Clone, Debug)]
 struct Patience {
     /// For its round to begin.
@@ -66,6 +70,9 @@ struct Patience {
     /// For its end.
     until: Instant,
     demand: Demand,
+    /// Whether it comes back for another round.
+    returns: bool,
+    bell: Arc<Condvar>,
 }
 
 #[derive(Debug)]
@@ -87,8 +94,16 @@ impl<K, T> Turnstile<K, T> {
     /// Returns a turnstile at which a round begins no sooner than `pace` after the one before, as long as requests come while a round runs
     /// or rounds are in vain.
     pub fn paced(pace: Duration, is_vain: fn(&T) -> bool) -> Self {
-        let hall = Hall { rounds: BTreeMap::new(), is_running: false, given: 0, begun: None, in_vain: 0 };
-        Self { hall: Mutex::new(hall), changed: Condvar::new(), pace, is_vain }
+        let hall = Hall {
+            rounds: BTreeMap::new(),
+            is_running: false,
+            given: 0,
+            begun: None,
+            ended: None,
+            expected: BTreeMap::new(),
+            in_vain: 0,
+        };
+        Self { hall: Mutex::new(hall), pace, is_vain }
     }
 }
 
@@ -98,20 +113,60 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
     /// One of those who share a round runs it, on its own thread: the one that has most time, so that the round may take as long as
     /// anybody waits for it. It is told who does.
     pub fn share(&self, kind: K, turn: Turn, demand: &Demand, run: impl FnOnce(Demand) -> T) -> Option<T> {
+        self.go_through(kind, turn, demand, None, false, run).map(|(outcome, _)| outcome)
+    }
+
+    /// Shares a round as [`Self::share`] does, and will come back soon: where others wait meanwhile, the next round is not begun just before.
+    pub fn share_and_return(
+        &self,
+        kind: K,
+        turn: Turn,
+        demand: &Demand,
+        run: impl FnOnce(Demand) -> T,
+    ) -> Option<(T, Return<'_, K, T>)> {
+        let (outcome, me) = self.go_through(kind, turn, demand, None, true, run)?;
+        Some((outcome, Return { turnstile: self, me }))
+    }
+
+    /// Comes back and shares a round as [`Self::share`] does.
+    pub fn share_again(
+        &self,
+        back: Return<'_, K, T>,
+        kind: K,
+        turn: Turn,
+        demand: &Demand,
+        run: impl FnOnce(Demand) -> T,
+    ) -> Option<T> {
+        self.go_through(kind, turn, demand, Some(back), false, run).map(|(outcome, _)| outcome)
+    }
+
+    fn go_through(
+        &self,
+        kind: K,
+        turn: Turn,
+        demand: &Demand,
+        back: Option<Return<'_, K, T>>,
+        returns: bool,
+        run: impl FnOnce(Demand) -> T,
+    ) -> Option<(T, u64)> {
         let deadline = demand.last();
         let mut hall = self.hall();
         let me = hall.number();
+        let bell = Arc::new(Condvar::new());
         let from = hall.beginning(turn, deadline, self.pace);
-        let patience = Patience { from, until: deadline, demand: demand.clone() };
+        let patience = Patience { from, until: deadline, demand: demand.clone(), returns, bell: Arc::clone(&bell) };
         let mut round = hall.enter(kind, me, patience.clone());
-        // It may be ready sooner now than others who share it thought.
-        self.changed.notify_all();
+        if let Some(back) = back {
+            // Now that it waits itself.
+            hall.expected.remove(&back.me);
+            std::mem::forget(back);
+        }
         while demand.is_given_up() || !hall.is_turn_of(round, me) {
             match hall.stage(round) {
                 Some(Stage::Done(outcome)) => {
                     let outcome = outcome.clone();
                     hall.leave(round, me);
-                    return Some(outcome);
+                    return Some((outcome, me));
                 }
                 Some(Stage::Waiting | Stage::Running) => {}
                 Some(Stage::Abandoned) | None => {
@@ -125,13 +180,15 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
             if left.is_zero() || demand.is_given_up() {
                 hall.leave(round, me);
                 // It may have been the one to run the round.
-                self.changed.notify_all();
+                hall.call_next();
                 return None;
             }
-            if let Some(from) = hall.readiness(round).filter(|from| *from > now) {
+            // A round may be ready sooner, because of this request, than whoever is to run it thought.
+            hall.call_next();
+            if let Some(from) = hall.alarm(round, me).filter(|from| *from > now) {
                 left = left.min(from - now);
             }
-            hall = self.changed.wait_timeout(hall, left).unwrap_or_else(PoisonError::into_inner).0;
+            hall = bell.wait_timeout(hall, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         let (wanted, is_close) = hall.begin(round, demand, self.pace);
         drop(hall);
@@ -141,7 +198,8 @@ impl<K: Copy + Eq, T: Clone> Turnstile<K, T> {
         hall.in_vain = if (self.is_vain)(&outcome) { 1 + if is_close { hall.in_vain } else { 0 } } else { 0 };
         drop(hall);
         running.ended = Stage::Done(outcome.clone());
-        Some(outcome)
+        drop(running);
+        Some((outcome, me))
     }
 
     /// Shares a round with somebody who does not go away before `deadline`.
@@ -197,9 +255,26 @@ impl<K: Copy + Eq, T> Hall<K, T> {
         soonest.min(now + deadline.saturating_duration_since(now) / 4)
     }
 
-    /// Returns when the first of those who share a round wants it to begin, while it waits.
-    fn readiness(&self, id: u64) -> Option<Instant> {
-        self.rounds.get(&id).filter(|round| matches!(round.stage, Stage::Waiting))?.readiness()
+    /// Returns when a round is to begin, while it waits: when the first of those who share it wants it to, or when nobody is expected back.
+    fn readiness(&self, round: &Round<K, T>) -> Option<Instant> {
+        if !matches!(round.stage, Stage::Waiting) {
+            return None;
+        }
+        let wanted = round.requests.values().map(|patience| patience.from).min()?;
+        let held = self.held_until().unwrap_or(wanted);
+        // Most of the time that each of them has is left for the work.
+        let can_wait = |patience: &Patience| patience.from + patience.until.saturating_duration_since(patience.from) / 4;
+        let bearable = round.requests.values().map(can_wait).min()?;
+        Some(wanted.max(held.min(bearable)))
+    }
+
+    /// Returns until when a round is not begun, so that those share it who are expected back: for no longer than the last one took, which is
+    /// what they would have to wait for otherwise. Who does not come back by then is not waited for.
+    fn held_until(&self) -> Option<Instant> {
+        let (ended, took) = self.ended?;
+        let now = Instant::now();
+        let is_soon = |since: &Instant| *since + took > now;
+        self.expected.values().any(is_soon).then_some(ended + took)
     }
 
     fn leave(&mut self, id: u64, me: u64) {
@@ -215,16 +290,35 @@ impl<K: Copy + Eq, T> Hall<K, T> {
         self.rounds.get(&id).map(|round| &round.stage)
     }
 
-    /// Returns whether a request is to run its round now: nothing runs, no other round that is ready was called for before, and nobody of
-    /// this one has more time.
+    /// Returns whether a request is to run its round now.
     fn is_turn_of(&self, id: u64, me: u64) -> bool {
+        self.next().is_some_and(|(from, round, request, _)| (round, request) == (id, me) && from <= Instant::now())
+    }
+
+    /// Returns when a request that waits is to look whether to run its round, if it would be the one to do so.
+    fn alarm(&self, id: u64, me: u64) -> Option<Instant> {
+        let round = self.rounds.get(&id)?;
+        round.runner().filter(|(runner, _)| *runner == me).and_then(|_| self.readiness(round))
+    }
+
+    /// Returns which round is to run next and from when on, on the thread of which request, and how that is woken: nothing runs, no other
+    /// round that is ready was called for before, and nobody of this one has more time.
+    fn next(&self) -> Option<(Instant, u64, u64, &Patience)> {
+        if self.is_running {
+            return None;
+        }
         let now = Instant::now();
-        let is_ready =
-            |round: &Round<K, T>| matches!(round.stage, Stage::Waiting) && round.readiness().is_some_and(|from| from <= now);
-        let first = self.rounds.iter().find(|(_, round)| is_ready(round));
-        let Some((_, round)) = first.filter(|(first, _)| !self.is_running && **first == id) else { return false };
-        let most = round.requests.iter().max_by_key(|(number, patience)| (patience.until, std::cmp::Reverse(**number)));
-        most.is_some_and(|(most, _)| *most == me)
+        let waiting = self.rounds.iter().filter_map(|(id, round)| Some((self.readiness(round)?, *id, round)));
+        // Of those that are ready the first, else the one that is ready first.
+        let (from, id, round) = waiting.min_by_key(|(from, id, _)| ((*from).max(now), *id))?;
+        round.runner().map(|(request, patience)| (from, id, request, patience))
+    }
+
+    /// Wakes whoever is to run the next round, to do so or to see when.
+    fn call_next(&self) {
+        if let Some((_, _, _, patience)) = self.next() {
+            patience.bell.notify_one();
+        }
     }
 
     /// Begins a round. Returns who waits for it, and whether it comes close after the one before.
@@ -241,8 +335,25 @@ impl<K: Copy + Eq, T> Hall<K, T> {
 }
 
 impl<K, T> Round<K, T> {
-    fn readiness(&self) -> Option<Instant> {
-        self.requests.values().map(|patience| patience.from).min()
+    /// Returns the one of those who share it who runs it: nobody has more time.
+    fn runner(&self) -> Option<(u64, &Patience)> {
+        let most = self.requests.iter().max_by_key(|(number, patience)| (patience.until, std::cmp::Reverse(**number)));
+        most.map(|(number, patience)| (*number, patience))
+    }
+}
+
+/// Says that a request comes back for another round.
+#[derive(Debug)]
+pub(super) struct Return<'a, K: Copy + Eq, T: Clone> {
+    turnstile: &'a Turnstile<K, T>,
+    me: u64,
+}
+
+impl<K: Copy + Eq, T: Clone> Drop for Return<'_, K, T> {
+    fn drop(&mut self) {
+        let mut hall = self.turnstile.hall();
+        hall.expected.remove(&self.me);
+        hall.call_next();
     }
 }
 
@@ -257,13 +368,24 @@ struct Running<'a, K: Copy + Eq, T: Clone> {
 impl<K: Copy + Eq, T: Clone> Drop for Running<'_, K, T> {
     fn drop(&mut self) {
         let mut hall = self.turnstile.hall();
+        let now = Instant::now();
         hall.is_running = false;
-        if let Some(round) = hall.rounds.get_mut(&self.round) {
+        hall.ended = hall.begun.map(|begun| (now, now.saturating_duration_since(begun)));
+        let Hall { rounds, expected, .. } = &mut *hall;
+        if let Some(round) = rounds.get_mut(&self.round) {
             round.stage = std::mem::replace(&mut self.ended, Stage::Abandoned);
+            if matches!(round.stage, Stage::Done(_)) {
+                // Before anybody of the next round can look whether somebody is expected.
+                let returning = round.requests.iter().filter(|(_, patience)| patience.returns);
+                expected.extend(returning.map(|(me, _)| (*me, now)));
+            }
         }
         hall.leave(self.round, self.me);
-        drop(hall);
-        self.turnstile.changed.notify_all();
+        // Whoever runs the next round is woken before those who only go on.
+        hall.call_next();
+        if let Some(round) = hall.rounds.get(&self.round) {
+            round.requests.values().for_each(|patience| patience.bell.notify_one());
+        }
     }
 }
 
@@ -519,6 +641,63 @@ mod tests {
             assert!(sharing.into_iter().map(|one| one.join().expect("no panic")).any(|outcome| outcome == Some(1)));
             assert_eq!(wanted.ended(), Some(Ended::Unwanted));
         });
+    }
+
+    #[test]
+    fn who_comes_back_shares_the_round_that_others_wait_for() {
+        let rounds = Rounds::default();
+        let (end, has_begun, first) = stalled();
+        thread::scope(|scope| {
+            let back = scope.spawn(|| {
+                let (outcome, back) =
+                    rounds.share_and_return('s', Turn::AtOnce, &Demand::until(far()), |_| first(far())).expect("in time");
+                // Somebody else waits by now, and the last round took longer than this is.
+                wait_for(&rounds, 1);
+                let again = rounds.share_again(back, 's', Turn::AtOnce, &Demand::until(far()), |_| 1);
+                (outcome, again)
+            });
+            has_begun.recv_timeout(PATIENCE).expect("it begins at once");
+            let other = scope.spawn(|| rounds.pass('s', Turn::AtOnce, far() + PATIENCE, |_| 2));
+            wait_for(&rounds, 2);
+            // The longer a round takes, the longer its guests are waited for.
+            thread::sleep(Duration::from_millis(300));
+            end.send(()).expect("it waits");
+            assert_eq!(back.join().expect("no panic"), (0, Some(2)), "the most patient runs it, for both");
+            assert_eq!(other.join().expect("no panic"), Some(2));
+        });
+        assert!(rounds.hall().rounds.is_empty() && rounds.hall().expected.is_empty());
+    }
+
+    #[test]
+    fn who_does_not_come_back_is_not_waited_for() {
+        let rounds = Rounds::default();
+        let rest = Duration::from_millis(100);
+        let run = |_: Demand| {
+            thread::sleep(rest);
+            0
+        };
+        let (_, back) = rounds.share_and_return('s', Turn::AtOnce, &Demand::until(far()), run).expect("in time");
+        let ended = Instant::now();
+        let began = rounds.pass('s', Turn::AtOnce, far(), |_| usize::from(ended.elapsed() >= rest / 2));
+        assert_eq!(began, Some(1), "the next round waits for it, but not for longer than the last one took");
+        // Who said so long ago is not waited for again.
+        assert!(rounds.hall().held_until().is_none());
+        drop(back);
+        let (_, back) = rounds.share_and_return('s', Turn::AtOnce, &Demand::until(far()), |_| 0).expect("in time");
+        drop(back);
+        assert!(rounds.hall().expected.is_empty() && rounds.hall().held_until().is_none());
+    }
+
+    #[test]
+    fn who_has_little_time_does_not_spend_it_waiting_for_others() {
+        let rounds = Rounds::default();
+        let run = |_: Demand| {
+            thread::sleep(Duration::from_millis(400));
+            0
+        };
+        let (_, _back) = rounds.share_and_return('s', Turn::AtOnce, &Demand::until(far()), run).expect("in time");
+        let soon = Instant::now() + Duration::from_millis(300);
+        assert_eq!(rounds.pass('s', Turn::AtOnce, soon, |_| usize::from(Instant::now() < soon)), Some(1));
     }
 
     #[test]

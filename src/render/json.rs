@@ -13,6 +13,15 @@ pub fn encode(response: &Response) -> String {
     to_json(response)
 }
 
+/// Returns the body of an answer as it is when it was checked at another time.
+pub fn checked_at(body: &str, time: &str) -> String {
+    const FIELD: &str = "\"checked_at\":\"";
+    // A quote within a value is written with a backslash before it, so that no value before the field can hold its name so.
+    let start = body.find(FIELD).map_or(body.len(), |at| at + FIELD.len());
+    let end = body[start..].find('"').map_or(body.len(), |length| start + length);
+    [&body[..start], time, &body[end..]].concat()
+}
+
 /// Returns the body of a status.
 pub fn status(status: &Status) -> String {
     to_json(status)
@@ -98,6 +107,20 @@ pub(super) fn encoded_length(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_of_another_time() {
+        let at = |scope: &str, time: &str| {
+            let text =
+                to_json(&serde_json::json!({ "a_scope_id": scope, "checked_at": time, "items": ["\"checked_at\":\"x\""] }));
+            assert!(text.starts_with("{\"a_scope_id\":"), "{text}");
+            text
+        };
+        for scope in ["plain", "\"checked_at\":\"", "\\\"checked_at\":\"x\""] {
+            let (now, then) = (at(scope, "now"), at(scope, ""));
+            assert_eq!([checked_at(&now, ""), checked_at(&then, "now")], [then, now]);
+        }
+    }
 
     #[test]
     fn length_inside_a_string() {

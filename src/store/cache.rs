@@ -134,7 +134,15 @@ impl Cache {
     /// # Errors
     /// When the pointer cannot be read.
     pub fn is_current(&self, generation: &Generation) -> Result<bool> {
-        Ok(self.pointer()?.is_some_and(|pointer| pointer.current.id == generation.id()))
+        self.serves(generation.id())
+    }
+
+    /// Returns whether the generation of an id is the one that serves.
+    ///
+    /// # Errors
+    /// When the pointer cannot be read.
+    pub fn serves(&self, id: GenerationId) -> Result<bool> {
+        Ok(self.pointer()?.is_some_and(|pointer| pointer.current.id == id))
     }
 
     /// Returns the generations that are kept, the one that serves first; none of them is opened.

@@ -52,6 +52,14 @@ impl Past {
     }
 }
 
+impl Past {
+    /// Returns which of the files that an answer tells of was not so at any moment of a span.
+    pub fn contradicts(&self, told: &[(String, String)], span: [Instant; 2]) -> Option<String> {
+        let (path, hash) = told.iter().find(|(path, hash)| !self.allows(path, Some(hash), span))?;
+        Some(format!("`{path}` was not {hash} at any moment between question and answer"))
+    }
+}
+
 /// The hand that edits.
 pub struct Editor<'a> {
     root: PathBuf,
@@ -160,24 +168,29 @@ impl<'a> Editor<'a> {
 
 /// Returns what an answer says of a file that was not so at any moment of a span.
 pub fn impossible(answer: &str, past: &Past, span: [Instant; 2]) -> Option<String> {
-    let answer: serde_json::Value = serde_json::from_str(answer).ok()?;
-    let mut open = vec![&answer];
+    past.contradicts(&files_told_of(&serde_json::from_str(answer).ok()?), span)
+}
+
+/// Returns the files that an answer tells of, with the digest that it gives for each.
+pub fn files_told_of(answer: &serde_json::Value) -> Vec<(String, String)> {
+    let (mut open, mut files) = (vec![answer], Vec::new());
     while let Some(value) = open.pop() {
         match value {
             serde_json::Value::Array(values) => open.extend(values),
             serde_json::Value::Object(fields) => {
                 if let (Some(path), Some(hash)) = (fields.get("path"), fields.get("file_sha256"))
                     && let (Some(path), Some(hash)) = (path.as_str(), hash.as_str())
-                    && !past.allows(path, Some(hash), span)
                 {
-                    return Some(format!("`{path}` was not {hash} at any moment between question and answer"));
+                    files.push((path.to_owned(), hash.to_owned()));
                 }
                 open.extend(fields.values());
             }
             _ => {}
         }
     }
-    None
+    files.sort();
+    files.dedup();
+    files
 }
 
 #[cfg(test)]

@@ -4,24 +4,28 @@
 //! of the service, by all clients at once, and of a fresh process with a cache of its own, and both have to say the same to the last byte,
 //! but for the time of the check.
 //!
+//! The clients share the machine with the service, so what was answered is held against all that when the time under load is over, and a
+//! text that came often is read once.
+//!
 //! Must not touch any tree but its copy. Invariant: what an answer is compared with was never made by the service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::engine::OPERATIONS;
 use crate::model::ContentHash;
 use crate::parse::Memory;
 use crate::render::text::grouped;
 
-use super::editor::{Dice, Editor, Past, impossible};
+use super::editor::{Dice, Editor, Past, files_told_of};
 use super::meter::Meter;
 use super::scratch::{Bench, Scratch, copy_tree};
 use super::usage::measure;
@@ -78,7 +82,7 @@ impl Service {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LIMIT))?;
-        Ok(Client { stream: BufReader::new(stream), address: self.address.clone() })
+        Ok(Client { stream: BufReader::with_capacity(1 << 16, stream), address: self.address.clone() })
     }
 }
 
@@ -144,43 +148,82 @@ enum Question {
     },
 }
 
+/// What was answered, but for the time of the check.
+#[derive(Debug)]
+struct Body {
+    text: String,
+    /// Why it is no JSON.
+    torn: Option<String>,
+    value: Value,
+    /// The files that it tells of, with their digests.
+    files: Vec<(String, String)>,
+    /// A snippet that is not what its digest says.
+    bad: Option<String>,
+}
+
+impl Body {
+    fn read(text: String) -> Self {
+        let parsed = serde_json::from_str::<Value>(&text);
+        let torn = parsed.as_ref().err().map(|error| format!("a torn answer: {error}"));
+        let value = parsed.unwrap_or(Value::Null);
+        Self { torn, files: files_told_of(&value), bad: bad_snippet(&value), value, text }
+    }
+}
+
+/// Everything that was answered, each text once.
+#[derive(Debug, Default)]
+struct Bodies(Mutex<HashMap<String, Arc<Body>>>);
+
+impl Bodies {
+    fn take(&self, answer: &str) -> Arc<Body> {
+        let text = without_time(answer);
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(body) = known().get(&text) {
+            return Arc::clone(body);
+        }
+        let body = Arc::new(Body::read(text.clone()));
+        Arc::clone(known().entry(text).or_insert(body))
+    }
+}
+
 /// One request and what came of it.
 struct Asked {
-    kind: String,
+    kind: &'static str,
     /// What it is about, where that may be gone.
     path: Option<String>,
     span: [Instant; 2],
     status: u16,
-    answer: String,
+    body: Arc<Body>,
 }
 
 impl Question {
     /// Asks it, in as many requests as it takes.
-    fn ask(&self, mut ask: impl FnMut(&str) -> io::Result<(u16, String)>) -> io::Result<Vec<Asked>> {
+    fn ask(&self, bodies: &Bodies, mut ask: impl FnMut(&str) -> io::Result<(u16, String)>) -> io::Result<Vec<Asked>> {
         let mut asked = Vec::new();
-        let mut request = |operation: &Value, expected: &Value, path: Option<&str>| -> io::Result<Value> {
-            let body = json!({ "operation": operation, "expected_fingerprint": expected }).to_string();
+        let mut request = |operation: &Value, expected: &Value, path: Option<&str>| -> io::Result<Arc<Body>> {
+            let question = json!({ "operation": operation, "expected_fingerprint": expected }).to_string();
             let began = Instant::now();
-            let (status, answer) = ask(&body)?;
+            let (status, answer) = ask(&question)?;
             let span = [began, Instant::now()];
-            let value = serde_json::from_str(&answer).unwrap_or(Value::Null);
-            let kind = operation["kind"].as_str().unwrap_or_default().to_owned();
-            asked.push(Asked { kind, path: path.map(str::to_owned), span, status, answer });
-            Ok(value)
+            let body = bodies.take(&answer);
+            let kind = operation["kind"].as_str().unwrap_or_default();
+            let kind = OPERATIONS.iter().find(|known| **known == kind).copied().unwrap_or_default();
+            asked.push(Asked { kind, path: path.map(str::to_owned), span, status, body: Arc::clone(&body) });
+            Ok(body)
         };
         match self {
             Self::Plain(operation) => drop(request(operation, &Value::Null, None)?),
             Self::Of { path, name, kind } => {
                 let found = request(&json!({ "kind": "symbols", "query": name, "path_prefix": path }), &Value::Null, Some(path))?;
-                let items = found["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let items = found.value["items"].as_array().map(Vec::as_slice).unwrap_or_default();
                 if let Some(item) = items.iter().find(|item| item["qualified_name"] == **name) {
-                    request(&json!({ "kind": kind, "symbol_id": item["id"] }), &found["fingerprint"], Some(path))?;
+                    request(&json!({ "kind": kind, "symbol_id": item["id"] }), &found.value["fingerprint"], Some(path))?;
                 }
             }
             Self::Tests { path } => {
                 let found = request(&json!({ "kind": "map", "path_prefix": path }), &Value::Null, Some(path))?;
-                if found["items"].as_array().is_some_and(|items| !items.is_empty()) {
-                    request(&json!({ "kind": "affected_tests", "paths": [path] }), &found["fingerprint"], Some(path))?;
+                if found.value["items"].as_array().is_some_and(|items| !items.is_empty()) {
+                    request(&json!({ "kind": "affected_tests", "paths": [path] }), &found.value["fingerprint"], Some(path))?;
                 }
             }
         }
@@ -191,9 +234,12 @@ impl Question {
 impl Asked {
     /// Returns what is wrong with it, if something is; `Ok(false)` says that it was refused for a good reason.
     fn check(&self, past: &Past) -> Result<bool, String> {
-        let value: Value = serde_json::from_str(&self.answer).map_err(|error| format!("a torn answer: {error}"))?;
+        let Body { text, torn, value, files, bad } = &*self.body;
+        if let Some(torn) = torn {
+            return Err(torn.clone());
+        }
         if self.status == 200 {
-            return match impossible(&self.answer, past, self.span).or_else(|| torn(&value)) {
+            return match past.contradicts(files, self.span).or_else(|| bad.clone()) {
                 Some(what) => Err(what),
                 None => Ok(true),
             };
@@ -204,13 +250,23 @@ impl Asked {
         match code {
             "code_changed" | "workspace_busy" => Ok(false),
             "code_target_missing" if is_gone() => Ok(false),
-            _ => Err(format!("refused: {} {}", self.status, self.answer)),
+            _ => Err(format!("refused: {} {text}", self.status)),
         }
     }
 }
 
+impl Asked {
+    /// Returns what was answered without the time of its check; of a refusal, its code.
+    fn plain(&self) -> String {
+        if self.status == 200 || self.body.torn.is_some() {
+            return self.body.text.clone();
+        }
+        self.body.value["error"]["code"].as_str().unwrap_or_default().replace("invalid_code_request", "invalid_request")
+    }
+}
+
 /// Returns a snippet that is not what its digest says.
-fn torn(answer: &Value) -> Option<String> {
+fn bad_snippet(answer: &Value) -> Option<String> {
     let items = answer["items"].as_array()?;
     let is_torn = |item: &&Value| match (item["content"].as_str(), item["snippet_sha256"].as_str()) {
         (Some(content), Some(digest)) => ContentHash::of(content.as_bytes()).hex() != digest,
@@ -226,7 +282,7 @@ type Told = (usize, Vec<String>);
 #[derive(Default)]
 struct Load {
     /// Seconds of each request, by kind; those of all under no name.
-    taken: BTreeMap<String, Vec<f64>>,
+    taken: BTreeMap<&'static str, Vec<f64>>,
     answers: u64,
     refused: u64,
     wrong: Vec<String>,
@@ -272,35 +328,24 @@ impl Plan<'_> {
         past: &Past,
         editor: &mut Editor<'_>,
     ) -> io::Result<Load> {
-        let stop = AtomicBool::new(false);
-        let load = Mutex::new(Load::default());
+        let (stop, bodies) = (AtomicBool::new(false), Bodies::default());
         let meter = Meter::of(service.child.id());
         let (begun, cpu) = (Instant::now(), meter.cpu());
+        let mut load = Load::default();
+        let mut all = Vec::new();
         let ended = std::thread::scope(|scope| {
             let asking: Vec<_> = (0..clients)
                 .map(|number| {
-                    let (stop, load) = (&stop, &load);
+                    let (stop, bodies) = (&stop, &bodies);
                     let mut dice = Dice((self.seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1);
-                    scope.spawn(move || -> io::Result<()> {
-                        let mut client = service.client()?;
+                    scope.spawn(move || -> io::Result<Vec<(usize, Asked)>> {
+                        let (mut client, mut all) = (service.client()?, Vec::new());
                         while !stop.load(Ordering::Relaxed) {
-                            let question = &questions[dice.below(questions.len())];
-                            for asked in question.ask(|body| client.ask(body))? {
-                                let checked = asked.check(past);
-                                let mut load = load.lock().unwrap_or_else(PoisonError::into_inner);
-                                match checked {
-                                    Ok(true) => {
-                                        load.answers += 1;
-                                        let seconds = asked.span[1].saturating_duration_since(asked.span[0]).as_secs_f64();
-                                        load.taken.entry(asked.kind).or_default().push(seconds);
-                                        load.taken.entry(String::new()).or_default().push(seconds);
-                                    }
-                                    Ok(false) => load.refused += 1,
-                                    Err(what) => load.wrong.push(format!("{question:?}: {what}")),
-                                }
-                            }
+                            let number = dice.below(questions.len());
+                            let asked = questions[number].ask(bodies, |body| client.ask(body))?;
+                            all.extend(asked.into_iter().map(|asked| (number, asked)));
                         }
-                        Ok(())
+                        Ok(all)
                     })
                 })
                 .collect();
@@ -321,16 +366,27 @@ impl Plan<'_> {
             }
             stop.store(true, Ordering::Relaxed);
             for client in asking {
-                ended = ended.and(client.join().unwrap_or_else(|_| Err(io::Error::other("a client died"))));
+                let asked = client.join().unwrap_or_else(|_| Err(io::Error::other("a client died")));
+                ended = ended.and(asked.map(|asked| all.extend(asked)));
             }
-            let memory = watched.join().unwrap_or_default();
-            load.lock().unwrap_or_else(PoisonError::into_inner).memory = memory;
+            load.memory = watched.join().unwrap_or_default();
             ended
         });
         ended?;
-        let mut load = load.into_inner().unwrap_or_else(PoisonError::into_inner);
         load.cpu = meter.cpu().saturating_sub(cpu).as_secs_f64();
         load.wall = begun.elapsed().as_secs_f64();
+        for (number, asked) in all {
+            match asked.check(past) {
+                Ok(true) => {
+                    load.answers += 1;
+                    let seconds = asked.span[1].saturating_duration_since(asked.span[0]).as_secs_f64();
+                    load.taken.entry(asked.kind).or_default().push(seconds);
+                    load.taken.entry("").or_default().push(seconds);
+                }
+                Ok(false) => load.refused += 1,
+                Err(what) => load.wrong.push(format!("{:?}: {what}", questions[number])),
+            }
+        }
         load.taken.values_mut().for_each(|taken| taken.sort_by(f64::total_cmp));
         Ok(load)
     }
@@ -338,7 +394,7 @@ impl Plan<'_> {
     /// Asks everything of the service, each question by several clients and all clients at once, and of fresh processes. Returns how many answers
     /// there were, and which differ.
     fn compare(&self, service: &Service, fresh: &Bench, questions: &[Question]) -> io::Result<(usize, Vec<String>)> {
-        let share = self.clients.div_ceil(ASKING);
+        let (share, bodies) = (self.clients.div_ceil(ASKING), &Bodies::default());
         let said: Vec<io::Result<Vec<Told>>> = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..self.clients)
                 .map(|number| {
@@ -346,8 +402,8 @@ impl Plan<'_> {
                         let mut client = service.client()?;
                         let own = questions.iter().enumerate().filter(|(at, _)| at % share == number % share);
                         own.map(|(at, question)| {
-                            let asked = question.ask(|body| client.ask(body))?;
-                            Ok((at, asked.iter().map(|asked| plain(asked.status, &asked.answer)).collect()))
+                            let asked = question.ask(bodies, |body| client.ask(body))?;
+                            Ok((at, asked.iter().map(Asked::plain).collect()))
                         })
                         .collect()
                     })
@@ -358,8 +414,8 @@ impl Plan<'_> {
         let said: Vec<Told> = said.into_iter().collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect();
         let (mut count, mut differing) = (0, Vec::new());
         for (number, question) in questions.iter().enumerate() {
-            let expected = question.ask(|body| of_process(fresh, body))?;
-            let expected: Vec<String> = expected.iter().map(|asked| plain(asked.status, &asked.answer)).collect();
+            let expected = question.ask(bodies, |body| of_process(fresh, body))?;
+            let expected: Vec<String> = expected.iter().map(Asked::plain).collect();
             for (_, found) in said.iter().filter(|(at, _)| *at == number) {
                 count += found.len();
                 if *found != expected {
@@ -393,7 +449,7 @@ impl Plan<'_> {
         ));
         for (kind, taken) in &many.taken {
             let alone = one.taken.get(kind).map(Vec::as_slice).unwrap_or_default();
-            let name = if kind.is_empty() { "all" } else { kind };
+            let name = if kind.is_empty() { "all" } else { *kind };
             let [first, second] = [alone, taken].map(|taken| [0.5, 0.95, 1.0].map(|part| percentile(taken, part) * 1e3));
             report.push_str(&format!(
                 "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.1} |\n",
@@ -431,16 +487,12 @@ fn percentile(sorted: &[f64], part: f64) -> f64 {
     sorted.get(at).copied().unwrap_or(0.0)
 }
 
-/// Returns a status and an answer without the time of its check; of a refusal, its code.
-fn plain(status: u16, answer: &str) -> String {
-    let Ok(mut value) = serde_json::from_str::<Value>(answer) else { return answer.to_owned() };
-    if status != 200 {
-        return value["error"]["code"].as_str().unwrap_or_default().replace("invalid_code_request", "invalid_request");
-    }
-    match (answer.split_once("\"checked_at\":\""), value["checked_at"].take().as_str()) {
-        (Some((before, after)), Some(time)) => format!("{before}{}", &after[time.len()..]),
-        _ => answer.to_owned(),
-    }
+/// Returns an answer without the time of its check.
+fn without_time(answer: &str) -> String {
+    const FIELD: &str = "\"checked_at\":\"";
+    let start = answer.find(FIELD).map_or(answer.len(), |at| at + FIELD.len());
+    let end = answer[start..].find('"').map_or(start, |length| start + length);
+    [&answer[..start], &answer[end..]].concat()
 }
 
 /// Has a fresh process answer.
@@ -495,15 +547,23 @@ mod tests {
 
     #[test]
     fn answers_that_differ_in_their_time_alone_are_equal() {
+        let (bodies, span) = (Bodies::default(), [Instant::now(); 2]);
+        let said = |status: u16, answer: &str| {
+            let asked = Asked { kind: "map", path: None, span, status, body: bodies.take(answer) };
+            (asked.plain(), asked.check(&Past::default()))
+        };
         let answer = |time: &str| format!(r#"{{"a":1,"checked_at":"{time}","items":[]}}"#);
-        assert_eq!(plain(200, &answer("now")), plain(200, &answer("then")));
-        assert_eq!(plain(409, r#"{"error":{"code":"code_changed"}}"#), "code_changed");
+        assert_eq!(said(200, &answer("now")), said(200, &answer("then")));
+        assert_eq!(bodies.0.lock().expect("no panic").len(), 1);
+        assert_eq!(said(409, r#"{"error":{"code":"code_changed"}}"#), ("code_changed".to_owned(), Ok(false)));
+        assert!(said(500, r#"{"error":{"code":"internal_error"}}"#).1.is_err());
+        assert!(said(200, &answer("now")[..20]).1.is_err(), "torn");
     }
 
     #[test]
     fn a_torn_snippet_is_seen() {
         let item =
             |content: &str| json!({ "items": [{ "content": content, "snippet_sha256": ContentHash::of(b"whole\n").hex() }] });
-        assert!(torn(&item("whole\n")).is_none() && torn(&item("who")).is_some());
+        assert!(bad_snippet(&item("whole\n")).is_none() && bad_snippet(&item("who")).is_some());
     }
 }

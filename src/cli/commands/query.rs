@@ -21,16 +21,16 @@ pub fn run(
     on_stale: Option<OnStale>,
     world: &mut World<'_>,
 ) -> Result<Exit, Stop> {
-    let body = read_body(file, world)?;
-    let request = request::parse(&body).map_err(|error| Failure::of_request(&error))?;
+    let sent = read_body(file, world)?;
+    let request = request::parse(&sent).map_err(|error| Failure::of_request(&error))?;
     session.desk(global, &world.environment)?;
     // An implicit scope syncs for people; a strict caller has said nothing of the kind.
     let implicit = session.is_implicit();
     let desk = session.desk(global, &world.environment)?;
     let on_stale = policy(on_stale, answer::strict_policy(&desk, implicit));
-    let reply = answer::answer(&desk, &request, on_stale, desk.scope().limits().query());
-    let reply = reply.map_err(|refusal| Failure::new(refusal.code, refusal.message))?;
-    writeln!(world.out, "{}", reply.json())?;
+    let body = answer::answer(&desk, &request, on_stale, desk.scope().limits().query());
+    let body = body.map_err(|refusal| Failure::new(refusal.code, refusal.message))?;
+    writeln!(world.out, "{body}")?;
     Ok(Exit::Answered)
 }
 

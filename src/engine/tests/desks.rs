@@ -144,6 +144,78 @@ fn who_comes_together_shares_the_looks() {
 }
 
 #[test]
+fn a_remembered_answer_is_checked_as_any_other_and_dies_with_its_generation() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.sync().expect("the first build");
+    // Says what was remembered, or remembers something.
+    let ask = |on_stale: OnStale| {
+        let operation = |snapshot: &crate::engine::Snapshot| match snapshot.remembered("q") {
+            Some(found) => format!("again {found}"),
+            None => {
+                snapshot.remember("q", &Arc::from(snapshot.generation().identity().fingerprint.hex()));
+                "new".to_owned()
+            }
+        };
+        scans(|_, _, _| {}, || desk.ask(admission(on_stale), operation).map(|answer| answer.value).map_err(|error| error.code()))
+    };
+    let serving = || desk.kept()[0].fingerprint.hex();
+    let first = serving();
+    assert_eq!(ask(OnStale::Refuse), (Ok("new".to_owned()), 2));
+    assert_eq!(ask(OnStale::Refuse), (Ok(format!("again {first}")), 2), "it is looked at before and after all the same");
+    fixture.write("util.py", "def other():\n    return 1\n");
+    assert_eq!(ask(OnStale::Refuse), (Err("code_changed"), 1));
+    assert_eq!(ask(OnStale::Sync).0, Ok("new".to_owned()));
+    assert_eq!(ask(OnStale::Refuse).0, Ok(format!("again {}", serving())));
+    assert_ne!(serving(), first);
+    // Another process may publish, and what served before may serve again.
+    fixture.write("util.py", UTIL);
+    fixture.engine().sync().expect("synced by another process");
+    assert_eq!((serving() == first, ask(OnStale::Refuse).0), (true, Ok("new".to_owned())));
+    desk.unload();
+    assert_eq!(ask(OnStale::Refuse).0, Ok("new".to_owned()));
+}
+
+#[test]
+fn an_edit_between_the_looks_voids_a_remembered_answer() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.sync().expect("the first build");
+    let operation = |snapshot: &crate::engine::Snapshot| {
+        snapshot.remember("q", &Arc::from("found"));
+        snapshot.remembered("q").map(|found| found.to_string())
+    };
+    let ask = || desk.ask(admission(OnStale::Refuse), operation).map(|answer| answer.value).map_err(|error| error.code());
+    assert_eq!(ask(), Ok(Some("found".to_owned())));
+    let file = fixture.root().join("util.py");
+    let edit = move |number: u32, moment: Moment, _: &str| {
+        if (number, moment) == (2, Moment::GitRead) {
+            std::fs::write(&file, "def other():\n    return 1\n").expect("written");
+        }
+    };
+    assert_eq!(scans(edit, ask), (Err("code_changed"), 2));
+}
+
+#[test]
+fn readers_are_open_for_as_many_as_work_and_no_more() {
+    let fixture = Fixture::small();
+    let desk = fixture.engine();
+    desk.sync().expect("the first build");
+    let (stop, is_there, go) = Stop::new();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| stop.at_the_end_of_the_first_scan(|| count(&desk, "greet", OnStale::Refuse)));
+        is_there.recv_timeout(PATIENCE).expect("it reads");
+        let later: Vec<_> = (0..32).map(|_| scope.spawn(|| count(&desk, "greet", OnStale::Refuse))).collect();
+        wait_for("the others", || desk.present().0 == 33);
+        assert_eq!(desk.readers(), 1, "who waits for a look needs none");
+        go.send(()).expect("it waits");
+        assert_eq!(first.join().expect("no panic"), Ok(1));
+        assert!(later.into_iter().all(|one| one.join().expect("no panic") == Ok(1)));
+    });
+    assert!((1..=desk.places().most()).contains(&desk.readers()));
+}
+
+#[test]
 fn a_burst_of_syncs_is_two_builds() {
     let fixture = Fixture::small();
     let desk = fixture.engine();

@@ -91,11 +91,11 @@ impl Door {
     ///
     /// # Errors
     /// When it has none that is known, and one is needed.
-    pub fn admit(&self, headers: &HeaderMap, config: Config, names: Vec<String>) -> Result<Grant, Refusal> {
+    pub fn admit(&self, headers: &HeaderMap, config: Arc<Config>, names: Vec<String>) -> Result<Grant, Refusal> {
         if !config.http.tokens.is_empty() {
             self.locked.store(true, Ordering::Relaxed);
         } else if !self.locked.load(Ordering::Relaxed) {
-            return Ok(Grant { config: Arc::new(config), names, token: None });
+            return Ok(Grant { config, names, token: None });
         }
         let given = only(headers, header::AUTHORIZATION).and_then(bearer).ok_or_else(|| Refusal::new("unauthorized"))?;
         let given = ContentHash::of(given.as_bytes());
@@ -107,7 +107,7 @@ impl Door {
             }
         }
         match found {
-            Some(token) => Ok(Grant { config: Arc::new(config), names, token: Some(token) }),
+            Some(token) => Ok(Grant { config, names, token: Some(token) }),
             None => Err(Refusal::new("unauthorized")),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
         let door = Door::new("127.0.0.1:1".parse().expect("an address"), false);
         let admit = |line: Option<&str>, tokens: &[Token]| {
             let lines: Vec<(&str, &str)> = line.iter().map(|line| ("authorization", *line)).collect();
-            door.admit(&parts(&lines).headers, with(tokens), vec!["demo".into(), "other".into()]).ok()
+            door.admit(&parts(&lines).headers, Arc::new(with(tokens)), vec!["demo".into(), "other".into()]).ok()
         };
         let anyone = admit(None, &[]).expect("no tokens are known");
         assert!(anyone.allows("demo", Right::ScopeRead) && !anyone.allows("demo", Right::CodeManage));

@@ -146,7 +146,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 /// Whoever called the service by its name, from no page or from one that may.
 struct Visitor {
     /// `None` where it cannot be read, on routes that need none.
-    config: Option<Config>,
+    config: Option<Arc<Config>>,
     /// The origin of the page.
     page: Option<HeaderValue>,
 }
@@ -316,7 +316,7 @@ async fn query(
         let policy = answer::strict_policy(&served.desk, served.is_implicit);
         // The time that it waited is a part of what it has.
         let left = (arrived + limit).saturating_duration_since(Instant::now());
-        answer::answer(&Guest::new(served.desk, cancel), &request, policy, left).map(|reply| reply.json())
+        answer::answer(&Guest::new(served.desk, cancel), &request, policy, left)
     };
     let body = answered(surface.rooms.questions.run(arrived + limit, work).await?)?;
     surface.metrics.time(operation, arrived.elapsed());

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::{Config, ConfigError, Environment, Scope, Selection};
+use crate::config::{Config, ConfigError, Environment, Latest, Scope, Selection};
 use crate::engine::{Desk, Desks};
 
 use super::super::answer::Refusal;
@@ -21,6 +21,7 @@ pub struct Scopes {
     file: Option<PathBuf>,
     /// A root that is served although no configuration may name it, and the name of its scope.
     root: Option<(PathBuf, String)>,
+    latest: Latest,
     desks: Arc<Desks>,
 }
 
@@ -37,15 +38,15 @@ impl Scopes {
         } else {
             None
         };
-        Ok(Self { environment, file, root, desks: Arc::new(Desks::new(MOST_SCOPES).watching()) })
+        Ok(Self { environment, file, root, latest: Latest::default(), desks: Arc::new(Desks::new(MOST_SCOPES).watching()) })
     }
 
     /// Reads the configuration as it is now.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn config(&self) -> Result<Config, ConfigError> {
-        Config::load(self.file.as_deref(), &self.environment)
+    pub fn config(&self) -> Result<Arc<Config>, ConfigError> {
+        self.latest.load(self.file.as_deref(), &self.environment)
     }
 
     /// Returns the names of the scopes, sorted.

@@ -94,6 +94,9 @@ mod tests {
     use super::*;
     use crate::server::mcp::tools::declared;
 
+    /// Longest wait for something that must come.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     fn call(tool: &str) -> ToolCall {
         let tool = declared(tool).expect("a tool");
         ToolCall { tool, arguments: Map::new(), client_root: None, scope: None, may_sync: true }
@@ -103,14 +106,16 @@ mod tests {
         Outcome { text: "done".to_owned(), structured: Map::new(), failed: false }
     }
 
-    /// Work that ends when it is told to.
-    fn stalled() -> (mpsc::Sender<()>, impl FnOnce() -> Outcome + Send + 'static) {
+    /// Work that says when it begins, and ends when it is told to.
+    fn stalled() -> (mpsc::Sender<()>, mpsc::Receiver<()>, impl FnOnce() -> Outcome + Send + 'static) {
         let (go, gate) = mpsc::channel::<()>();
+        let (begun, begins) = mpsc::channel();
         let work = move || {
+            begun.send(()).expect("the test listens");
             gate.recv().expect("the test lets it go on");
             done()
         };
-        (go, work)
+        (go, begins, work)
     }
 
     #[test]
@@ -123,22 +128,18 @@ mod tests {
                 let room = room.clone();
                 tokio::spawn(async move { room.work(&call(tool), None, work).await })
             };
-            let (go, work) = stalled();
+            let (go, begins, work) = stalled();
             let syncing = begin("sync", Box::new(work));
-            while rooms.syncs.present() < 1 {
-                tokio::task::yield_now().await;
-            }
+            begins.recv_timeout(PATIENCE).expect("it begins");
             assert_eq!(room.work(&call("sync"), None, done).await, Err(Turned::Away("server_busy")));
             // A sync takes no place of a question.
             assert_eq!(room.work(&call("explore"), None, done).await, Ok(done()));
             go.send(()).expect("it waits");
             assert_eq!(syncing.await.expect("no panic"), Ok(done()));
             // One that is let go of while it waits has left the queue.
-            let (go, work) = stalled();
+            let (go, begins, work) = stalled();
             let asking = begin("explore", Box::new(work));
-            while rooms.questions.present() < 1 {
-                tokio::task::yield_now().await;
-            }
+            begins.recv_timeout(PATIENCE).expect("it begins");
             let explore = call("explore");
             let waiting = room.work(&explore, None, done);
             assert!(tokio::time::timeout(Duration::from_millis(1), waiting).await.is_err());
