@@ -367,7 +367,7 @@ fn calls_tell_their_progress_run_side_by_side_and_can_be_given_up() {
 fn progress_says_how_much_is_done_of_how_much() {
     let sandbox = indexed();
     let config = sandbox.path().join("sextant.toml");
-    fs::write(&config, "[limits]\nparse_seconds = 2\n").expect("written");
+    fs::write(&config, "[limits]\nparse_seconds = 1\n").expect("written");
     sandbox.write("slow.py", "# fault: stall\n");
     sandbox.git(&["add", "--all"]);
     let stalls = [("SEXTANT_PARSER_FAULT", "file")];
